@@ -48,21 +48,21 @@ async def judge_all(way: str, spec: str, cases: list[Any]) -> None:
 
 def leave_out(way: str) -> None:
     """Take a part of a run away, in this process."""
-    from adjudge.runs import replies as _kept
+    from adjudge.models.replies import run_replies as _run_replies
     from adjudge.runs import store as _store
 
     async def complete(self: Any, request: Any) -> Any:
         return await self.model.complete(request)
 
-    def write_item(_item: Any, _body: bytes) -> Any:
-        return {_store._CASE: (b"",), _store._RESULT: (b"",)}  # noqa: SLF001 - what costs time is inside
+    def make_empty_rows(_item: Any, _body: bytes) -> Any:
+        return {_store._INSERT_CASE: (b"",), _store._REPLACE_RESULT: (b"",)}  # noqa: SLF001 - what costs time is inside
 
     if way != PARTS[1]:
         _store._write_all = lambda _connection, _together: None  # noqa: SLF001
     if way != PARTS[0]:
-        _kept.KeptModel.complete = complete  # type: ignore[method-assign]
+        _run_replies.KeptModel.complete = complete  # type: ignore[method-assign]
     if way == PARTS[2]:
-        _store._write_item = write_item  # noqa: SLF001
+        _store._make_rows = make_empty_rows  # noqa: SLF001
 
 
 def run_inside(way: str, port: int, count: int, profile: str | None) -> None:

@@ -53,11 +53,12 @@ class Timeout:
         self.seconds = seconds
         self.late = False
         self.over = False
-        """True if what ``run`` waited for was cancelled, by this limit or from outside: it must begin nothing more,
-        even if it has swallowed its cancellation."""
+        """True if the work that ``run`` waited for was cancelled, by this limit or from outside. That work must start
+        nothing more, even if it ignored its cancellation."""
         self._handle: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
+        """Start the timer that cancels the running task after ``seconds``; there is none for ``None``."""
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a limit needs a running task")
@@ -67,18 +68,21 @@ class Timeout:
         return self
 
     def _stop(self) -> None:
+        """Cancel the task, because its time is over."""
         self.late = True
         self._task.cancel()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Stop the timer. Raise ``TimeoutError`` if the timer cancelled the task, and nobody else did."""
         if self._handle is not None:
             self._handle.cancel()
         if not self.late:
             return
-        is_ours = self._task.uncancel() <= self._cancellations_before  # and nobody outside has cancelled as well
-        if is_ours and isinstance(error, asyncio.CancelledError):
+        # False if somebody outside has cancelled the task as well: then the cancellation goes on.
+        only_timer_cancelled = self._task.uncancel() <= self._cancellations_before
+        if only_timer_cancelled and isinstance(error, asyncio.CancelledError):
             raise TimeoutError from error
 
     async def run(self, work: Awaitable[T], *, name: str) -> T:
@@ -89,15 +93,15 @@ class Timeout:
         """
         loop = asyncio.get_running_loop()
         task = loop.create_task(work if inspect.iscoroutine(work) else _await_work(work), name=name)
-        woken = loop.create_future()
-        wake = partial(_wake_future, woken)
+        wakeup = loop.create_future()
+        wake = partial(_wake_future, wakeup)
         task.add_done_callback(wake)
         handle = None
         if self.seconds is not None:
             handle = loop.call_later(self.seconds, wake)
         try:
             try:
-                await woken
+                await wakeup
             except asyncio.CancelledError:
                 self.over = True
                 await stop_tasks([task], grace=_CALL_GRACE)
@@ -111,22 +115,26 @@ class Timeout:
         finally:
             if handle is not None:
                 handle.cancel()
-            del task  # an exception holds this frame, and the task the exception: without a knot both are freed
+            # An exception holds this frame, and the task holds the exception: a reference cycle, if this name stayed.
+            del task
 
 
-def _wake_future(waiting: asyncio.Future[None], _ended: object = None) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+def _wake_future(wakeup: asyncio.Future[None], _task: object = None) -> None:
+    """Wake whoever awaits a future; as a callback, this is also given the task that is done, and ignores it."""
+    if not wakeup.done():
+        wakeup.set_result(None)
 
 
 async def _await_work(work: Awaitable[T]) -> T:
+    """Wrap an awaitable that is no coroutine in one, since a task is made of a coroutine only."""
     return await work
 
 
 async def stop_tasks(tasks: Iterable[asyncio.Task[Any]], *, grace: float = GRACE) -> None:
     """Cancel tasks and wait until they have ended; one that ignores it for ``grace`` seconds is let go.
 
-    A cancellation of the running task meanwhile cuts nothing short and makes nothing longer; it is raised at the end.
+    If the running task is cancelled meanwhile, it still waits as long as it would have, and raises that cancellation at
+    the end.
     """
     pending = set(tasks)
     for task in pending:
@@ -143,35 +151,43 @@ async def stop_tasks(tasks: Iterable[asyncio.Task[Any]], *, grace: float = GRACE
         if not task.done():
             _release_task(task, grace)
         elif not task.cancelled():
-            task.exception()  # seen, so that the loop does not report it as never retrieved
+            task.exception()  # retrieved, or the loop would report it as never retrieved
     if cancelled is not None:
         raise cancelled
 
 
 def _release_task(task: asyncio.Task[Any], grace: float) -> None:
-    """Let a task go that ignores its cancellation; it is held until it ends, or its loop is found closed."""
+    """Stop waiting for a task that ignores its cancellation, log that, and keep a reference until it ends.
+
+    References to tasks whose loop was closed are dropped: those tasks never end.
+    """
     _logger.warning("%s ignored for %g s that it was cancelled, and was let go", task.get_name(), grace)
     for abandoned in [released for released in _released if released.get_loop().is_closed()]:
         _released.discard(abandoned)
     _released.add(task)
-    with suppress(AttributeError):  # said above already
+    with suppress(AttributeError):  # asyncio would log a second warning for a task that is destroyed unfinished
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
     task.add_done_callback(_log_end)
 
 
 def _log_end(task: asyncio.Task[Any]) -> None:
+    """Log how a task that was let go has ended, and drop the reference to it."""
     _released.discard(task)
     error = None if task.cancelled() else task.exception()
-    # The type alone: what a model raises may quote the content.
-    ending = "cancelled" if task.cancelled() else "with an answer, dropped" if error is None else type(error).__name__
+    if task.cancelled():
+        ending = "cancelled"
+    elif error is None:
+        ending = "with an answer, dropped"
+    else:
+        ending = type(error).__name__  # the type alone: the text of what a model raises may quote the content
     _logger.warning("%s, let go before, has ended: %s", task.get_name(), ending)
 
 
 def count_cancellations() -> int:
     """Count how often the running task has been asked to stop.
 
-    When a ``CancelledError`` arrives and this number has not grown, nobody cancelled the task: what it awaited had
-    been cancelled by somebody else, and that is a failure like any other.
+    When a ``CancelledError`` arrives and this number has not grown, nobody cancelled the running task: what it awaited
+    was cancelled by somebody else, and that is a failure like any other.
     """
     task = asyncio.current_task()
     return task.cancelling() if task is not None else 0
@@ -194,22 +210,23 @@ async def map_concurrently(
 ) -> list[T]:
     """Return the results of ``work`` for each item, in the order of the items, at most ``concurrency`` at once.
 
-    One that takes long holds up no other, and items are taken as they are needed. An item whose work was cancelled by
-    nobody who waits here, but by something that it called, is what ``give_up`` says of it, and so is one that nobody
-    is left to take up: every item is in the list. What ``work`` raises cancels the rest, and is raised as it is.
+    An item that takes long holds up no other, and items are taken from the iterable when they are needed. Every item
+    has a result: it is ``give_up(item)`` where something that ``work`` called cancelled it, although nobody cancelled
+    this call, and where no worker was left to start the item. What ``work`` raises cancels all other work, and is
+    raised.
     """
     check_whole_number("concurrency", concurrency, least=1)
     numbered = enumerate(items)
     results: dict[int, T] = {}
     workers: list[asyncio.Task[None]] = []
 
-    async def take() -> None:
-        """Work on items until none is left; with each, start one more worker while there is room for it."""
-        # One iterator for all of them: each takes the next item when it is free.
+    async def work_on_items() -> None:
+        """Work on items until none is left; with each item, start one more worker while there is room for it."""
+        # All workers share one iterator: each takes the next item when it is free.
         for number, item in numbered:
             if len(workers) < concurrency:
-                workers.append(group.create_task(take()))
-            results[number] = give_up(item)  # a worker that is cancelled from within can say nothing any more
+                workers.append(group.create_task(work_on_items()))
+            results[number] = give_up(item)  # it stays if this worker is cancelled before it has a result
             cancellations_before = count_cancellations()
             try:
                 results[number] = await work(item)
@@ -219,16 +236,17 @@ async def map_concurrently(
 
     try:
         async with asyncio.TaskGroup() as group:
-            workers.append(group.create_task(take()))
+            workers.append(group.create_task(work_on_items()))
     except BaseExceptionGroup as group_error:
         raise group_error.exceptions[0] from None
-    # Left out, they would be missed by nobody: what knows nothing of them could be a pass.
+    # Items that no worker has started. Without a result nobody would miss them, and what counts results could pass.
     results |= {number: give_up(item) for number, item in numbered}
     return [results[number] for number in sorted(results)]
 
 
 AHEAD = 16
-"""Rounds of ``concurrency`` items that are begun while an earlier one takes its time, and wait for it when finished."""
+"""Rounds of ``concurrency`` items that may be started while an earlier item is still under way. Their results wait for
+that item, because results are yielded in order."""
 
 
 async def work_through(
@@ -238,51 +256,56 @@ async def work_through(
 ) -> AsyncGenerator[T, None]:
     """Yield the results of ``work`` for each item, in the order of the items, at most ``concurrency`` at once.
 
-    Items are taken as they are needed. One that takes long holds up what comes after it, but not the work on it, for
-    ``AHEAD`` rounds. What ``work`` raises ends the iteration, and leaving it early cancels what still runs.
+    Items are taken as they are needed. An item that takes long holds up the results of later items, but not the work on
+    them, for ``AHEAD`` rounds. What ``work`` raises ends the iteration, and leaving it early cancels what still runs.
     """
     check_whole_number("concurrency", concurrency, least=1)
-    async with _Ahead[T](concurrency) as ahead, aclosing(_iterate_source(source)) as items:
+    async with _OrderedTasks[T](concurrency) as tasks, aclosing(_iterate_source(source)) as items:
         async for item in items:
-            ahead.start(work(item))
-            while not ahead.has_room() or ahead.has_next():
-                if not ahead.has_next():
-                    await ahead.wait_for_end()
+            tasks.start(work(item))
+            while not tasks.has_room() or tasks.is_first_ready():
+                if not tasks.is_first_ready():
+                    await tasks.wait_for_any()
                     continue
-                yield await ahead.started.popleft()
-                if ahead.has_room():  # whoever takes them may take his time: the places are not empty meanwhile
+                yield await tasks.started.popleft()
+                # Start the next item before another result is yielded: the consumer may be slow to come back.
+                if tasks.has_room():
                     break
-        while ahead.started:
-            yield await ahead.started.popleft()
+        while tasks.started:
+            yield await tasks.started.popleft()
 
 
-class _Ahead(Generic[T]):
-    """Work in the order in which it was begun, of which what is finished early waits for what came before it."""
+class _OrderedTasks(Generic[T]):
+    """Tasks in the order in which they were started, at most ``concurrency`` of them running at once."""
 
     def __init__(self, concurrency: int) -> None:
         self.started: deque[asyncio.Task[T]] = deque()
+        """The tasks whose results were not taken yet, running or done, oldest first."""
         self._running: set[asyncio.Task[T]] = set()
         self._concurrency = concurrency
         self._finished = asyncio.Event()
 
     def start(self, work: Coroutine[Any, Any, T]) -> None:
-        """Start one more."""
+        """Start a task for the work, as the last of the tasks."""
         # A bare task: a generator cannot hold a task group open across a yield; closing it cancels the task and waits.
         task = asyncio.ensure_future(work)
         self.started.append(task)
         self._running.add(task)
-        task.add_done_callback(self._note_end)
+        task.add_done_callback(self._remove_ended)
 
     def has_room(self) -> bool:
-        """Return whether one more may be started."""
+        """Return whether one more task may be started: not too many run, nor do too many results wait."""
         return len(self._running) < self._concurrency and len(self.started) < AHEAD * self._concurrency
 
-    def has_next(self) -> bool:
-        """Return whether one is to be handed out now: not before as many were started as may run at once."""
+    def is_first_ready(self) -> bool:
+        """Return whether the result of the oldest task is there and is to be yielded now.
+
+        False while fewer than ``concurrency`` tasks are held: then more are started first.
+        """
         return len(self.started) >= self._concurrency and self.started[0].done()
 
-    async def wait_for_end(self) -> None:
-        """Wait until one is finished."""
+    async def wait_for_any(self) -> None:
+        """Wait until any of the tasks has ended."""
         self._finished.clear()
         await self._finished.wait()
 
@@ -290,10 +313,11 @@ class _Ahead(Generic[T]):
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Cancel what still runs, and wait until it is gone."""
+        """Cancel the tasks that still run, and wait until they have ended."""
         await stop_tasks(self.started)
 
-    def _note_end(self, task: asyncio.Task[T]) -> None:
+    def _remove_ended(self, task: asyncio.Task[T]) -> None:
+        """Take a task that has ended off the running ones, and wake ``wait_for_any``."""
         self._running.discard(task)
         self._finished.set()
 
@@ -301,12 +325,12 @@ class _Ahead(Generic[T]):
 async def _iterate_source(source: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:
     """Yield the items of a source; raise ``CancelledError`` if an async source swallowed a cancellation."""
     if isinstance(source, AsyncIterable):
-        cancellations = count_cancellations()
+        cancellations_before = count_cancellations()
         async for item in source:
-            if count_cancellations() > cancellations:  # the source has swallowed that we are to stop
+            if count_cancellations() > cancellations_before:  # this task was told to stop, and the source ignored it
                 raise asyncio.CancelledError
             yield item
-            cancellations = count_cancellations()
+            cancellations_before = count_cancellations()
     else:
         for item in source:
             yield item
@@ -337,6 +361,7 @@ class PerLoop(Generic[Value]):
         return self._values.pop(asyncio.get_running_loop(), None)
 
     def _drop_closed(self) -> None:
+        """Drop the values of loops that are closed, and hand each to ``forget``."""
         # list(): another thread may be adding its own loop meanwhile.
         for loop in list(self._values):
             value = self._values.pop(loop, None) if loop.is_closed() else None

@@ -94,7 +94,7 @@ def check_size(size: int, limit: int, *, model: str) -> None:
 
 def _check_text(text: str, label: str) -> str:
     """Return a text as it is. Raises ``UsageError`` if it holds a NUL character or a lone surrogate."""
-    if text.isascii() and "\x00" not in text:  # by far the most, and known without a look at each character
+    if text.isascii() and "\x00" not in text:  # a shortcut for most texts: ASCII has no surrogates
         return text
     if "\x00" in text:
         raise UsageError(f"the {label} holds a NUL character at {text.index(chr(0))}, so it looks binary; hand in text")
@@ -108,40 +108,47 @@ def _check_text(text: str, label: str) -> str:
 
 
 def _to_plain(content: Any, label: str, depth: int = 0) -> Any:
-    """Convert a content to values that JSON has; raise ``UsageError`` for one that it has not."""
+    """Convert content to values that JSON has, at any depth; raise ``UsageError`` for a value that JSON has not."""
     if content is None or isinstance(content, str | bool | int | float):
         return content
     if isinstance(content, _BINARY):
         raise UsageError(f"the {label} holds binary data ({len(content)} bytes); decode it to text first")
-    if depth >= MOST_DEPTH:  # what recurses in C would end a process whose recursion limit was raised
+    if depth >= MOST_DEPTH:  # JSON is written by recursive C code, which would crash where the limit was raised
         raise _make_depth_error(label)
     if isinstance(content, Mapping):
-        return _list_members(content, label, depth + 1)
+        return _convert_mapping(content, label, depth + 1)
     if isinstance(content, Sequence):
         return [_to_plain(member, label, depth + 1) for member in content]
     if isinstance(content, set | frozenset):  # in one order, or its digest would differ from process to process
         return sorted([_to_plain(member, label, depth + 1) for member in content], key=repr)
-    # What an object stands for is as deep as the object; the count goes on, since it may stand for itself.
-    return _to_plain(_open_object(content, label), label, depth + 1)
+    # The depth grows although the content does not nest deeper: an object may be its own output, without end.
+    return _to_plain(_unwrap_object(content, label), label, depth + 1)
 
 
-def _list_members(content: Mapping[Any, Any], label: str, depth: int) -> dict[str, Any]:
+def _convert_mapping(content: Mapping[Any, Any], label: str, depth: int) -> dict[str, Any]:
+    """Convert a mapping to a dictionary with texts as keys, its values by ``_to_plain``.
+
+    Raises ``UsageError`` for two keys that become the same text.
+    """
     if type(content) is not dict:
-        _refuse_hidden(content, label)
+        _refuse_repeated_keys(content, label)
     members = {str(key): _to_plain(member, label, depth) for key, member in content.items()}
     if len(members) != len(content):
         raise UsageError(f"the {label} has two keys that are written alike, like 1 and '1'; make all of them text")
     return members
 
 
-def _refuse_hidden(content: Mapping[Any, Any], label: str) -> None:
-    """Refuse a form or query, as web frameworks have them, that shows one of the values it holds under a key."""
+def _refuse_repeated_keys(content: Mapping[Any, Any], label: str) -> None:
+    """Raise ``UsageError`` for a multi-dictionary of a web framework (a form or query) with several values under a key.
+
+    Reading it as a mapping shows only one of these values.
+    """
     for name in ("getlist", "getall"):
         list_values: Any = getattr(content, name, None)
         if not callable(list_values):
             continue
         for key in content:
-            # Else a judge would pass the value that is shown, and the program behind it use another.
+            # A judge would see the value that is shown, and the program might use another.
             if len(list_values(key)) > 1:
                 raise UsageError(
                     f"the {label} holds several values under one key, of which only one would be judged; "
@@ -149,8 +156,8 @@ def _refuse_hidden(content: Mapping[Any, Any], label: str) -> None:
                 )
 
 
-def _open_object(content: Any, label: str) -> Any:
-    """Return what an object stands for: its output, or its members, which are converted next.
+def _unwrap_object(content: Any, label: str) -> Any:
+    """Return what is judged of an object: its ``output``, or its members. The caller converts that in turn.
 
     Raises ``UsageError`` for an image, and for what is neither text nor JSON.
     """
@@ -163,7 +170,7 @@ def _open_object(content: Any, label: str) -> Any:
     import msgspec
 
     try:
-        # Bytes are kept, for the next look to refuse: as base64 they would be judged as if they were text.
+        # Bytes stay bytes, which the caller refuses: as base64 they would be judged as if they were text.
         return msgspec.to_builtins(content, builtin_types=_BINARY)
     except (TypeError, ValueError):
         name = type(content).__name__
@@ -173,7 +180,8 @@ def _open_object(content: Any, label: str) -> Any:
 def check_extent(value: object, label: str) -> None:
     """Raise ``UsageError`` for a value that comes to too much, or nests too deeply, to be written as JSON.
 
-    Looked at before anything is copied or converted: what holds one object many times is written out each time.
+    It is checked before anything is copied or converted, because an object that is held many times is written each
+    time.
     """
     excess = find_excess(value)
     if excess == "long":
@@ -208,7 +216,7 @@ def _refuse_images(plain: Any, label: str) -> None:
         parts = message.get("content") if isinstance(message, dict) and "role" in message else None
         for part in parts if isinstance(parts, list) else []:
             kind = part.get("type") if isinstance(part, dict) else None
-            if isinstance(kind, str) and kind in MEDIA_PARTS:  # it may be a list, which no set can be asked for
+            if isinstance(kind, str) and kind in MEDIA_PARTS:  # only a text: a list cannot be looked up in a set
                 raise UsageError(f"the {label} holds a message part of type {kind!r}; only text is judged")
 
 
@@ -220,11 +228,14 @@ def copy_plain(value: Any) -> Any:
 
 
 def _copy_value(value: Any, copies: dict[int, Any], depth: int) -> Any:
-    """Copy dicts, lists and tuples with all in them; any other value stays the same object."""
-    kind = type(value)  # not isinstance: a type of somebody's own may hold more than its members
+    """Copy dictionaries, lists and tuples with all in them; any other value stays the same object.
+
+    ``copies`` has the copy of each object that was met, by its ``id``: an object that is held twice is copied once.
+    """
+    kind = type(value)  # not isinstance: an instance of a subclass may hold more than its members
     if kind not in (dict, list, tuple) or depth >= MOST_DEPTH:
         return value
-    if id(value) in copies:  # what holds itself twice would otherwise double the work with every level
+    if id(value) in copies:  # else an object that holds itself twice would double the work with every level
         return copies[id(value)]
     if kind is tuple:
         return copies.setdefault(id(value), tuple([_copy_value(member, copies, depth + 1) for member in value]))

@@ -55,7 +55,8 @@ class AdjudgeError(Exception):
         super().__init__("".join(map(str, self.parts)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Made without its __init__: a subclass may need more than a message, and all of it is in the state.
+        # Unpickled without ``__init__``, because a subclass may need more arguments than the message. All attributes
+        # are in the state.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def spell(self, spell_argument: Callable[[str, str | None], str]) -> str:
@@ -83,12 +84,12 @@ class UsageError(AdjudgeError, ValueError):
     """
 
     def __init__(self, *message: object, argument: str | None = None, where: str | None = None) -> None:
-        # The class says what each is for. With ``where``, the argument at the message's beginning becomes plain text.
+        # The class docstring explains the arguments. With ``where``, the name of the argument becomes plain text.
         parts = list(_list_parts(message))
         if where is not None:
-            super().__init__(f"{where}: ", *_write_argument(parts, argument))
+            super().__init__(f"{where}: ", *_write_argument_as_text(parts, argument))
         else:
-            super().__init__(*(parts if argument is None else _mark_argument(parts, argument)))
+            super().__init__(*(parts if argument is None else _mark_leading_argument(parts, argument)))
         self.argument = argument
         self.where = where
 
@@ -100,13 +101,13 @@ class UsageError(AdjudgeError, ValueError):
             remedy: The parts of a sentence that say what to do.
         """
         error = copy(self)
-        AdjudgeError.__init__(error, f"{where}: ", *_write_argument(self.parts, self.argument), *remedy)
+        AdjudgeError.__init__(error, f"{where}: ", *_write_argument_as_text(self.parts, self.argument), *remedy)
         error.where = where if self.where is None else f"{where}: {self.where}"
         return error
 
 
 def _list_parts(message: Iterable[object]) -> Iterator[str | Argument]:
-    """List the parts of a message, those of an error that is one of them among them."""
+    """Yield the parts of a message; in place of an error among them, that error's own parts."""
     for part in message:
         if isinstance(part, AdjudgeError):
             yield from part.parts
@@ -114,17 +115,25 @@ def _list_parts(message: Iterable[object]) -> Iterator[str | Argument]:
             yield part if isinstance(part, Argument) else str(part)
 
 
-def _mark_argument(parts: list[str | Argument], argument: str) -> list[str | Argument]:
-    """Make the argument one of the parts, where the text begins with its name."""
+def _mark_leading_argument(parts: list[str | Argument], argument: str) -> list[str | Argument]:
+    """Replace the argument's name at the beginning of a message by an ``Argument``.
+
+    A message that does not begin with that very name is returned as it is.
+    """
     text = parts[0] if parts else ""
     if isinstance(text, Argument) or not text.startswith(argument):
         return parts
     remainder = text.removeprefix(argument)
-    return parts if remainder[:1].isidentifier() else [Argument(argument), remainder, *parts[1:]]
+    if remainder[:1].isidentifier():  # the text begins with a longer name
+        return parts
+    return [Argument(argument), remainder, *parts[1:]]
 
 
-def _write_argument(parts: Iterable[str | Argument], argument: str | None) -> list[str | Argument]:
-    """Write the argument at fault as text: where a key stands in a file, it is named as it is."""
+def _write_argument_as_text(parts: Iterable[str | Argument], argument: str | None) -> list[str | Argument]:
+    """Replace the ``Argument`` at fault by its text, in a message about a key of a file.
+
+    A key is written as it is in the file, and never as an option of a command.
+    """
     return [str(part) if isinstance(part, Argument) and part.name == argument else part for part in parts]
 
 

@@ -40,21 +40,21 @@ class GroupCommit(Generic[T]):
         """Add an entry that waits; ``True`` if the caller must start a writer, because none is under way."""
         with self._lock:
             self._waiting.append(entry)
-            first, self._writing = not self._writing, True
-        return first
+            needs_writer, self._writing = not self._writing, True
+        return needs_writer
 
     def take(self) -> list[T]:
         """Take the next group, in the order in which it was handed in.
 
-        An empty one ends the writer that asked. It does so under the lock of ``hand_in``: what comes a moment later
-        starts another, and is not left lying.
+        An empty list tells the writer that asked to end. That is decided under the lock of ``hand_in``, so an entry
+        that is handed in a moment later has a new writer started for it.
         """
         with self._lock:
             if not self._waiting:
                 self._writing = False
                 return []
-            number = self._count(self._waiting)
-            group, self._waiting = self._waiting[:number], self._waiting[number:]
+            size = self._count(self._waiting)
+            group, self._waiting = self._waiting[:size], self._waiting[size:]
             return group
 
     def is_writing(self) -> bool:
@@ -89,5 +89,6 @@ def resolve_futures(resolutions: Iterable[Resolution]) -> None:
 
 
 def _resolve_in_loop(resolutions: Sequence[Resolution]) -> None:
+    """Resolve futures of the running loop."""
     for future, value, error in resolutions:
         resolve_future(future, value, error)

@@ -27,8 +27,11 @@ async def call_safely(function: Callable[..., Any], /, *args: object, **kwargs: 
 async def call_within(
     limit: Timeout, function: Callable[..., Any], /, *args: object, **kwargs: object
 ) -> tuple[Any, Exception | None]:
-    """Call as ``call_safely`` does under a limit, which may be over even with an answer: ``limit.late`` says so."""
-    cancelled = count_cancellations()
+    """Call a sync or async function under a limit; return its value and ``None``, or ``None`` and its ``Exception``.
+
+    A cancellation is treated as by ``call_safely``. A function may return after the limit: ``limit.late`` says so.
+    """
+    cancellations_before = count_cancellations()
     try:
         with convert_panics():
             returned = function(*args, **kwargs)
@@ -36,7 +39,7 @@ async def call_within(
             # In a task of its own: a function that ignores its cancellation must not keep the caller from ending.
             returned = await limit.run(returned, name=_name_function(function))
     except asyncio.CancelledError:
-        if count_cancellations() > cancelled:
+        if count_cancellations() > cancellations_before:
             raise
         return None, RuntimeError("it cancelled itself")
     except Exception as error:  # noqa: BLE001 - the caller decides what a failure means

@@ -77,9 +77,10 @@ def find_gravest(reasons: list[Reason]) -> Reason | None:
     return min(reasons, key=_GRAVITY.__getitem__, default=None)
 
 
-_FIXED = 0x7 << 76 | 0x2 << 62  # version and variant of a UUIDv7
+_VERSION_BITS = 0x7 << 76 | 0x2 << 62  # version and variant of a UUIDv7
 
-_FREE = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
+_RANDOM_BITS = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
+"""The lower 80 bits of a UUID without those of version and variant."""
 
 # Our own, so that a program that seeds the module's generator, as evaluations do, does not repeat ids; seeded anew in
 # a forked child, which would go on with its parent's.
@@ -91,7 +92,8 @@ if hasattr(os, "register_at_fork"):
 
 def make_id() -> str:
     """Make a new UUIDv7 (RFC 9562): sortable by time, random in its lower 74 bits."""
-    text = f"{(time.time_ns() // 1_000_000) << 80 | _random.getrandbits(80) & _FREE | _FIXED:032x}"
+    milliseconds = time.time_ns() // 1_000_000
+    text = f"{milliseconds << 80 | _random.getrandbits(80) & _RANDOM_BITS | _VERSION_BITS:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
@@ -388,7 +390,7 @@ class JudgeResult:
         If a provider may report any name, true if it now reports another name than at first. For a chain, true if this
         is so for any of its seats.
         """
-        return _is_other(self)
+        return _is_other_model(self)
 
     def __bool__(self) -> bool:
         # Without this every result is true, and `if judge.evaluate_sync(...)` lets everything through.
@@ -417,10 +419,10 @@ class JudgeResult:
         if self.score is not None:
             score, threshold = describe_needed(self.score, self.threshold)
             line += f" with {score}" + (f" (needs {threshold})" if threshold else "")
-        low = [result.name for result in self.criteria if result.threshold is not None and not result.passed]
-        # Where a rule decided, the detail may name them already.
-        is_named = self.decided_by == "rule" and all(name in self.detail for name in low)
-        line += f"; below their own threshold: {', '.join(low)}" if low and not is_named else ""
+        failed_names = [result.name for result in self.criteria if result.threshold is not None and not result.passed]
+        # Where a rule decided, the detail may name these criteria already.
+        are_named = self.decided_by == "rule" and all(name in self.detail for name in failed_names)
+        line += f"; below their own threshold: {', '.join(failed_names)}" if failed_names and not are_named else ""
         line += "".join(f"; {note}" for note in describe_models(self))
         line += describe_left_out(self.metadata)
         # Criteria are named by files and details quote replies; a log's reader may sit at a terminal.
@@ -483,7 +485,7 @@ class JudgeChainResult(JudgeResult):
     @property
     def model_differs(self) -> bool:
         """True if, in any seat, another model answered than the one asked for; see ``JudgeResult``."""
-        return _is_other(self) or any(seat.model_differs for seat in self.results)
+        return _is_other_model(self) or any(seat.model_differs for seat in self.results)
 
     @property
     def total_duration_ms(self) -> float:
@@ -495,7 +497,8 @@ class JudgeChainResult(JudgeResult):
         return write_record(self)
 
 
-def _is_other(result: JudgeResult) -> bool:
+def _is_other_model(result: JudgeResult) -> bool:
+    """Return whether the model that a result reports is another one than was expected or asked for."""
     expected, reported = result.model_expected or result.model_requested, result.model
     # Some servers report an empty name, which says nothing about who answered.
     if not expected or not reported:
@@ -519,7 +522,7 @@ def read_result(data: Mapping[str, Any]) -> JudgeResult:
 
 _KINDS: tuple[type[JudgeResult], ...] = (JudgeChainResult, JudgeResult)
 
-_WRITTEN = ("id", "created_at", "outcome", "judge")
+_ALWAYS_WRITTEN = ("id", "created_at", "outcome", "judge")
 """Members that every written result has; a default would make up an identity, or a time."""
 
 _MOST_NESTED = 50
@@ -541,7 +544,7 @@ def _read_result_as(members: object, kinds: tuple[type[R], ...], depth: int) -> 
         schemas = ", ".join(kind.schema for kind in kinds)
         shown = repr(schema)[:60] if schema is None or isinstance(schema, str) else type(schema).__name__
         raise UsageError(f"a result has one of the schemas {schemas}; this dictionary has {shown}")
-    for name in _WRITTEN:
+    for name in _ALWAYS_WRITTEN:
         if name not in members:
             raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: it has no {name!r}")
     result = _convert_members(kind, {name: value for name, value in members.items() if name != "results"})
@@ -549,6 +552,10 @@ def _read_result_as(members: object, kinds: tuple[type[R], ...], depth: int) -> 
 
 
 def _add_seats(result: R, members: Mapping[str, Any], depth: int) -> R:
+    """Return a chain's result with the results of its seats, which are read from ``members["results"]``.
+
+    Raises ``UsageError`` for what ``to_dict`` did not write.
+    """
     seats = members.get("results", ())
     if not isinstance(seats, list | tuple):
         raise UsageError(f"the results of a chain are a list, got {type(seats).__name__}")
@@ -556,9 +563,9 @@ def _add_seats(result: R, members: Mapping[str, Any], depth: int) -> R:
 
 
 def _convert_members(kind: type[V], members: Mapping[str, Any]) -> V:
-    """Make an instance from plain data, every member of exactly its type; members it does not have are ignored.
+    """Make an instance of a class from plain data, with every member of exactly its type; ignore unknown members.
 
-    Not by ``read_record``: a run is hundreds of thousands of results, so each is read as a whole and checked once.
+    It is read as a whole and not by ``read_record``, because a run has hundreds of thousands of results.
 
     Raises ``UsageError`` for a member that is missing or of another type.
     """

@@ -54,7 +54,7 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
         if on_return is not None:
             on_return()
         if outcome.done():
-            _drop(result)
+            _close_coroutine(result)
             return
         if error is None:
             outcome.set_result(result)
@@ -77,34 +77,35 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
         if on_return is not None:
             on_return()
         raise
-    return await _take(outcome)
+    return await _await_outcome(outcome)
 
 
 def _report(loop: asyncio.AbstractEventLoop, finish: Callable[[], None], result: object) -> None:
-    """Have the event loop set an outcome; drop the result if the loop was closed meanwhile, and nobody waits."""
+    """Have the event loop set an outcome. If the loop was closed meanwhile, nobody waits, and the result is dropped."""
     try:
         loop.call_soon_threadsafe(finish)
     except RuntimeError:
-        _drop(result)
+        _close_coroutine(result)
 
 
-async def _take(outcome: asyncio.Future[T]) -> T:
-    """Return the outcome, or drop one that comes at the moment of a cancellation."""
+async def _await_outcome(outcome: asyncio.Future[T]) -> T:
+    """Wait for the outcome and return it; if the wait is cancelled as the outcome comes, drop the outcome."""
     try:
         return await outcome
     except asyncio.CancelledError:
         if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
-            _drop(outcome.result())
+            _close_coroutine(outcome.result())
         raise
 
 
-def _drop(result: Any) -> None:
-    """Close a coroutine that a function returned and nobody will await: Python warns of it otherwise."""
+def _close_coroutine(result: Any) -> None:
+    """Close a result that is a coroutine and that nobody will await: Python would warn of it otherwise."""
     if inspect.iscoroutine(result):
         result.close()
 
 
 def _make_raisable(error: BaseException) -> BaseException:
+    """Return the error to raise where the call is awaited: a ``RuntimeError`` for one that asyncio uses itself."""
     # A future cannot carry StopIteration, and a CancelledError would look like the caller's own cancellation.
     if isinstance(error, StopIteration | asyncio.CancelledError):
         return RuntimeError(describe_error(error))
@@ -112,7 +113,7 @@ def _make_raisable(error: BaseException) -> BaseException:
 
 
 class _Pool:
-    """Threads that wait for work, the last one used first, so that those that are not needed end."""
+    """Threads that wait for work. The one that was idle for the shortest time is used first, so that others can end."""
 
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
@@ -128,13 +129,13 @@ class _Pool:
         worker.thread.name = name
         worker.tasks.put(work)
 
-    def keep(self, worker: _Worker) -> None:
-        """Have a thread wait for work."""
+    def add_idle(self, worker: _Worker) -> None:
+        """Add a worker to those that wait for work."""
         with self._lock:
             self._idle.append(worker)
 
-    def drop(self, worker: _Worker) -> bool:
-        """Take a thread out of those that wait; false if it was just given work."""
+    def remove_idle(self, worker: _Worker) -> bool:
+        """Remove a worker from those that wait for work; false if it is none, because it was just given work."""
         with self._lock:
             if worker in self._idle:
                 self._idle.remove(worker)
@@ -156,20 +157,21 @@ class _Worker:
 
     def _run_functions(self) -> None:
         """Do the work that comes, until none has come for ``IDLE_SECONDS``."""
-        while (work := self._wait()) is not None:
+        while (work := self._wait_for_work()) is not None:
             report = work()
             self.thread.name = IDLE
-            # Idle first, or whoever hears of the end and calls the next function would start a thread for it.
-            self._pool.keep(self)
+            # Idle before the report: a caller that then calls the next function gets this thread, and no new one.
+            self._pool.add_idle(self)
             report()
-            del work, report  # or what they hold would live as long as the thread is idle
+            del work, report  # else the objects that they refer to would live as long as the thread is idle
 
-    def _wait(self) -> Work | None:
+    def _wait_for_work(self) -> Work | None:
+        """Return the next work; ``None`` if none came for ``IDLE_SECONDS``, and the worker is taken out of the pool."""
         try:
             return self.tasks.get(timeout=IDLE_SECONDS)
         except Empty:
-            # Where it is no longer among the idle, work was handed over at this very moment.
-            return None if self._pool.drop(self) else self.tasks.get()
+            # If it is not in the pool any more, work was handed to it at this very moment.
+            return None if self._pool.remove_idle(self) else self.tasks.get()
 
 
 _pool = _Pool()

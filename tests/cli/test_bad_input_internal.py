@@ -72,7 +72,7 @@ ASK = (*POLITE, "--judge", WORDS)
 
 def test_a_content_is_too_large(line: Line, monkeypatch: pytest.MonkeyPatch):
     """Nothing is cut in silence: what is too large for a file at once, or for the model, is refused."""
-    monkeypatch.setattr("adjudge.cli.input.LARGEST", 2_000_000)
+    monkeypatch.setattr("adjudge.cli.input.LARGEST_INPUT", 2_000_000)
     Path("large.txt").write_text("x" * 2_000_001, encoding="utf-8")
     Path("long.txt").write_text("x" * 1_000_001, encoding="utf-8")
 

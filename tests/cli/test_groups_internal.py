@@ -22,7 +22,7 @@ def test_every_module_of_commands_is_listed():
     """A new command that the list does not name could not be called."""
     modules = {path.stem for path in (house.PACKAGE / "cli" / "commands").glob("*.py")} - {"__init__", "estimate"}
 
-    assert modules == {command.place.partition(":")[0] for command in LISTED}
+    assert modules == {command.location.partition(":")[0] for command in LISTED}
 
 
 @pytest.mark.parametrize("columns", [80, 140])

@@ -50,7 +50,7 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_hostile_text_in_the_line_is_cleaned_and_cut(monkeypatch: pytest.MonkeyPatch):
     """No control character but rich's own, no markup, and never more than the line."""
     terminal = open_terminal(monkeypatch)
-    with output.watch(lambda: HOSTILE + "x" * 500):
+    with output.show_status(lambda: HOSTILE + "x" * 500):
         wait_for(lambda: "said" in terminal.getvalue())
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
 
@@ -105,7 +105,7 @@ def test_a_dumb_terminal_and_a_log_have_no_line_that_moves(monkeypatch: pytest.M
         monkeypatch.setenv("TERM", "dumb")
     else:
         monkeypatch.setattr(terminal, "isatty", lambda: False)
-    with output.watch(lambda: HOSTILE, every=0.01), output.show_progress("judged"):
+    with output.show_status(lambda: HOSTILE, every=0.01), output.show_progress("judged"):
         wait_for(lambda: "said" in terminal.getvalue())
 
     assert set(terminal.getvalue().split("\n")) == {"·]0;title· [bold]said[/bold]", "next", ""}

@@ -55,7 +55,7 @@ def test_an_argument_is_spelt_for_the_command_that_was_called(
     """As its option with its value, as a key of adjudge.toml, or by its name."""
     spelling.begin_call(command, words)
 
-    assert spelling.spell(UsageError("give ", argument)) == f"give {text}"
+    assert spelling.format_error(UsageError("give ", argument)) == f"give {text}"
 
 
 @pytest.mark.parametrize(

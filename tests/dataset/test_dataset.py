@@ -203,6 +203,7 @@ def test_a_file_that_cannot_be_read_is_an_error_before_anything_is_judged(tmp_pa
         ({"on_bad_row": "ignore"}, "on_bad_row … one of fail, skip … 'ignore'"),
         ({"fields": {"contnt": "x"}}, "a case has no 'contnt'; did you mean 'content'?"),
         ({"fields": {"content.c": "x"}}, "a case has no 'content.c'"),
+        ({"fields": {"label.x": "x"}}, "a case has no 'label.x'"),
         ({"fields": {"content": ""}}, "'content' … the name of a field … ''"),
         ({"fields": {"content": 3}}, "'content' … the name of a field … 3"),
         ({"fields": {"content": "x", "content.a": "y"}}, "'content' and 'content.a' cannot both be given"),

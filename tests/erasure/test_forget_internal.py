@@ -718,7 +718,7 @@ def test_a_run_that_is_being_written_is_done_later(kept: Kept):
     from adjudge.runs.folder import RunLock
 
     lock = RunLock(kept.folder / "monday")
-    lock.take()
+    lock.acquire()
     try:
         first = kept.forget(customer="C-1")
     finally:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from adjudge import Approvals, JudgeResult, Ledger, ToolRegistry, UsageError
 from adjudge.formats.invisible import is_ignorable, is_unseen
-from adjudge.guards.firewall.prompt import _fold
+from adjudge.guards.firewall.prompt import _fold_rule
 from adjudge.rules import as_rule
 from kit.rules import check
 
@@ -99,7 +99,7 @@ def test_a_terminal_s_colours_hide_no_secret():
 def test_they_hide_no_markup_and_no_rejected_rule(char: str):
     """Inside the markup; and a rule with one more of them is the same rule."""
     assert not check("model_markup", f"<|im{char}_start|>").passed
-    assert _fold(f"Be{char} kind{char}") == _fold("Be kind")
+    assert _fold_rule(f"Be{char} kind{char}") == _fold_rule("Be kind")
 
 
 @pytest.mark.parametrize("char", "\u2800\u3164\uffa0\u115f\x0b\x0c\x1f\x85\u2028")

@@ -62,7 +62,7 @@ def passes(schema: Any, value: Any, most: int, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patch:
         patch.setattr(schema_steps, "MOST_STEPS", most)
         patch.setattr(schema_steps, "MOST_FOR_EACH", 0)
-        patch.setattr(schema_steps, "_HARMLESS", 0)
+        patch.setattr(schema_steps, "_MOST_HARMLESS_STEPS", 0)
         try:
             compile_schema(schema).is_valid(value)
         except TooManyStepsError:

@@ -791,8 +791,10 @@ def test_codex_reads_no_file_that_a_prompt_names(codex: Workplace):
 def test_a_search_of_the_provider_reaches_the_hook(codex: Workplace, monkeypatch: pytest.MonkeyPatch):
     """It is told of in the answer of the model, beside a call, and Codex tells the model of it again."""
     search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "of mine"}}
-    make_item = scripted_model._make_item
-    monkeypatch.setattr(scripted_model, "_make_item", lambda call: search if call.tool == "search" else make_item(call))
+    make_item = scripted_model._make_call_item
+    monkeypatch.setattr(
+        scripted_model, "_make_call_item", lambda call: search if call.tool == "search" else make_item(call)
+    )
     events = codex.home.parent / "events"
     codex.write_settings(make_hook(codex, f"cat >> {events}; printf '{{}}{MARK}'"))
 

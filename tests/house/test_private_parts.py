@@ -29,7 +29,7 @@ NEEDED: Mapping[str, frozenset[str]] = {
     # The command lines of the pages are parsed as the program parses them, without running it.
     "kit/command_lines.py": frozenset({"adjudge.cli.app.app", "context._protected_args"}),
     # Pauses between two deliveries pass at once.
-    "kit/webhooks.py": frozenset({"approvals._courier", "approvals._courier._sleep"}),
+    "kit/webhooks.py": frozenset({"approvals._delivery_queue", "approvals._delivery_queue._sleep"}),
     # A process that is killed between writing a tier and its commit: nothing public stands in between.
     "kit/registries.py": frozenset({"adjudge.tools.store"}),
     # Folders of runs with results that no judge gives, such as a hostile one.

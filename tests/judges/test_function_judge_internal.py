@@ -43,7 +43,7 @@ def test_preview_shows_what_a_model_would_be_told():
 def test_the_token_stays_where_a_function_names_a_model():
     """A judge in code whose rubric names a model asks that one, with its token."""
     asked = Judge(approve)
-    asked._others["openai:x"] = Refusing()
+    asked._named_models["openai:x"] = Refusing()
     request = asked.preview(pose(model="openai:x"))
 
     assert request.function_input is None

@@ -19,6 +19,7 @@ import pytest
 
 import adjudge.server as serving
 from adjudge import Ledger
+from kit.http_client import open_http_client
 from kit.listening import listen
 from kit.patience import HANG, wait_for
 
@@ -93,10 +94,9 @@ class RunningServer:
         self.change(lambda ledger: serving.add_account(ledger, name=name, password=PASSWORD, permissions=permissions))
 
     def open_client(self, *, key: str | None = None, **more: Any) -> httpx.Client:
-        """A program's client, with a key or without; nothing is encrypted, so it reads no certificates (40 ms)."""
+        """A program's client, with a key or without."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        more = {"verify": False, "timeout": HANG} | more
-        self.clients.append(httpx.Client(base_url=self.url, headers=headers | more.pop("headers", {}), **more))
+        self.clients.append(open_http_client(self.url, headers=headers | more.pop("headers", {}), **more))
         return self.clients[-1]
 
     def open_browser(self, **more: Any) -> httpx.Client:

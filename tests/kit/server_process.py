@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from kit.http_client import open_http_client
 from kit.patience import HANG
 
 httpx = pytest.importorskip("httpx")
@@ -34,9 +35,7 @@ class ServerProcess:
     log: list[str]
 
     def open_client(self, key: str, **more: Any) -> httpx.Client:
-        return httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {key}"}, **({"timeout": HANG, "verify": False} | more)
-        )
+        return open_http_client(self.url, headers={"Authorization": f"Bearer {key}"}, **more)
 
     def kill(self) -> None:
         self.process.kill()

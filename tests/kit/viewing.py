@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from kit.http_client import open_http_client
 from kit.patience import HANG, wait_for
 
-httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
 for needed in ("argon2", "fastapi", "multipart", "prometheus_client"):
     pytest.importorskip(needed)
@@ -31,8 +31,7 @@ class Viewing:
 
     def open_browser(self, **headers: str) -> Any:
         """A browser that has opened nothing yet."""
-        options = {"verify": False, "timeout": HANG, "headers": {"Accept": "text/html"} | headers}
-        self.clients.append(httpx.Client(base_url=self.url, **options))
+        self.clients.append(open_http_client(self.url, headers={"Accept": "text/html"} | headers))
         return self.clients[-1]
 
     def enter(self) -> Any:

@@ -64,8 +64,8 @@ def deliver(
             options: dict[str, Any] = {"make_link": make_link} | ({"clock": clock} if clock else {})
             hook = Webhook(receiver.url, secret=KEY, **arguments)
             async with Approvals(f"sqlite:///{tmp_path / 'adjudge.db'}", webhook=hook, **options) as approvals:
-                assert approvals._courier is not None
-                approvals._courier._sleep = rest
+                assert approvals._delivery_queue is not None
+                approvals._delivery_queue._sleep = rest
                 return await work(approvals)
 
     return asyncio.run(go())

@@ -84,6 +84,9 @@ def test_labels_of_other_cases_are_counted_apart(tmp_path: Path):
     measurement = make_measurement(keep(tmp_path / "run", "p"), labels=[*say([True]), label("of another run", False)])
 
     assert (measurement.labelled, measurement.elsewhere) == (1, 1)
+    assert "1 labelled case was not judged here and is in no figure." in render_measurement_markdown(
+        [measurement], most=9
+    )
 
 
 def test_a_data_set_s_own_labels_count_where_no_file_says_otherwise(tmp_path: Path):

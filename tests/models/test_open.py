@@ -49,7 +49,7 @@ def test_options_stand_in_the_name_or_beside_it():
 
     server = open_model('http://h:1/v1?key_env=MY_KEY&max_concurrency=8&free_text={"maxLength":60}#org/m')
     assert server.name == "http://h:1/v1#org/m"
-    assert (server.place.key_env, server.transport.max_concurrency) == ("MY_KEY", 8)
+    assert (server.endpoint.key_env, server.transport.max_concurrency) == ("MY_KEY", 8)
     assert server.free_text == {"maxLength": 60}
 
 

@@ -206,7 +206,7 @@ def test_no_header_breaks_it(reset: str, left: str):
 
 
 def open_at(url: str, **options: Any) -> OpenAICompatible:
-    return OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url=url), transport=Transport(**options))
+    return OpenAICompatible("m", endpoint=Endpoint(provider=SERVER, base_url=url), transport=Transport(**options))
 
 
 async def work(pace: Pace, model: Model, times: int) -> int:

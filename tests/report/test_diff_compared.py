@@ -155,6 +155,18 @@ def test_judges_are_named_by_what_they_pass(line: Line):
     assert "one passes 3 that strict fails; strict passes 0 that one fails" in line("diff", "one", "strict").out
 
 
+def test_judges_whose_names_begin_alike_have_counts_of_their_own(line: Line):
+    """A long name is shown shortened, and two that are the same then are two judges all the same."""
+    name = "the same sixty characters, and what tells them apart comes after"
+    cases = [Case(id=letter, content="text") for letter in "abc"]
+    do(cases, Judge(Told(f"{name}: mild", {"a": GOOD, "b": GOOD, "c": BAD}), reask=0), out="one")
+    do(cases, Judge(Told(f"{name}: harsh", {"a": BAD, "b": BAD, "c": GOOD}), reask=0), out="two")
+
+    out = line("diff", "one", "two").out
+
+    assert re.findall(r"passes (\d) that", out) == ["2", "1"]
+
+
 def test_a_redecided_run_compares_judges(tmp_path: Path):
     """Another threshold, rubric, strategy or set of seats is another way to judge the same answers."""
     cases = [Case(id=name, content="text") for name in "abc"]

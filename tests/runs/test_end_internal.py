@@ -28,7 +28,7 @@ def test_a_run_whose_disk_is_full_is_not_being_written(tmp_path: Path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert free
     lock = RunLock(tmp_path)
-    lock.take()
+    lock.acquire()
     assert is_locked(tmp_path)
     lock.release()
 
@@ -62,6 +62,6 @@ def test_a_judge_that_the_run_made_is_closed_with_it():
             assert done.counts["passed"] == 1
             async with Judge(provider.spec) as judge:
                 await run(["good"], judge, criteria=CRITERIA)
-                assert judge.model.transport._lines.get().session is not None
+                assert judge.model.transport._states.get().session is not None
 
         asyncio.run(go())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adjudge import AdjudgeError
-from adjudge.runs.pool import AT_ONCE, READ_AHEAD, Pool
+from adjudge.runs.pool import READ_AHEAD, STARTS_PER_TURN, Pool
 from kit.loops import in_loop, run_virtual
 from kit.patience import HANG
 
@@ -39,7 +39,7 @@ class Source:
 
 async def take_all(pool: Pool[int, int], taken: list[int] | None = None) -> list[int]:
     taken = [] if taken is None else taken
-    while some := await pool.take():
+    while some := await pool.take_results():
         taken += some
     return taken
 
@@ -90,7 +90,7 @@ async def test_few_are_begun_in_one_turn():
     before = 0
     while len(begun) < 100:
         await asyncio.sleep(0)
-        assert len(begun) - before <= AT_ONCE
+        assert len(begun) - before <= STARTS_PER_TURN
         before = len(begun)
     assert sorted(await take_all(pool)) == list(range(100))
 
@@ -127,7 +127,7 @@ async def test_winding_down_finishes_what_is_under_way_and_leaves_the_rest():
     pool.wind_down()
     going.set()
     assert await take_all(pool) == [0, 1, 2]
-    assert pool.left == 3
+    assert pool.unstarted_count == 3
 
 
 @in_loop

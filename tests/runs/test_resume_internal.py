@@ -41,7 +41,7 @@ def test_two_do_not_write_one_run(tmp_path: Path):
     """While one goes on, another is refused before it asks anybody; a lock that its owner left is none."""
     do(make_cases(3), out=tmp_path / "run")
     lock = RunLock(tmp_path / "run")
-    lock.take()
+    lock.acquire()
     with pytest.raises(UsageError, match="is being written by another process; wait for it"):
         do(make_cases(3), out=tmp_path / "run", resume=True)
     assert open_run(tmp_path / "run").status == "finished"
@@ -59,7 +59,7 @@ def test_a_run_that_was_killed_shows_as_interrupted(tmp_path: Path):
     left = open_run(tmp_path / "run")
     assert (left.status, left.counts["passed"]) == ("interrupted", 2)
     lock = RunLock(tmp_path / "run")
-    lock.take()
+    lock.acquire()
     assert left.status == "running"
     lock.release()
 

@@ -12,7 +12,7 @@ from adjudge import AdjudgeError, Budget, Judge, open_model
 from adjudge.models import Reply, Request
 from adjudge.models.rate_limit import Pace
 from adjudge.runs import pool as _pool
-from adjudge.runs.layers import SPENT
+from adjudge.runs.layers import SPENT_FACT
 from adjudge.runs.store import RunStore
 from kit.cli import Provider, serve
 from kit.patience import HANG
@@ -52,19 +52,19 @@ def test_going_on_without_a_budget_that_was_handed_in_keeps_to_its_dollars(tmp_p
     assert done.summary["undecided_because"] == {"budget": 2}
     assert done.manifest["budget"]["spent"] == (10.0 if again else 8.0)
     assert len(model.requests) == 2
-    assert RunStore(tmp_path / "run").find_fact(SPENT) == "8.0"
+    assert RunStore(tmp_path / "run").find_fact(SPENT_FACT) == "8.0"
 
 
 def test_a_killed_run_has_written_down_what_was_under_way(tmp_path: Path):
     """With each item the file has what is spent and held; a process that is gone cannot tell it any more."""
     out, seen = tmp_path / "run", []
     with serve() as provider:
-        spend(provider, 10, budget=100, out=out, on_progress=lambda _: seen.append(RunStore(out).find_fact(SPENT)))
+        spend(provider, 10, budget=100, out=out, on_progress=lambda _: seen.append(RunStore(out).find_fact(SPENT_FACT)))
 
     amounts = [float(amount) for amount in seen if amount is not None]
     assert len(amounts) == len(seen) > 0
     assert amounts[0] >= 2.0
-    assert RunStore(out).find_fact(SPENT) == "20.0"
+    assert RunStore(out).find_fact(SPENT_FACT) == "20.0"
 
 
 def test_a_call_is_written_down_before_it_is_made(tmp_path: Path):
@@ -73,7 +73,7 @@ def test_a_call_is_written_down_before_it_is_made(tmp_path: Path):
 
     class Looks(Words):
         async def complete(self, request: Request, /) -> Reply:
-            self.found = float(RunStore(out).find_fact(SPENT) or 0)
+            self.found = float(RunStore(out).find_fact(SPENT_FACT) or 0)
             assert self.found >= 4.0 * (self.now + 1), "a kill now would forget a call"
             return await super().complete(request)
 
@@ -107,7 +107,7 @@ def test_a_provider_that_has_too_much_to_do_is_asked_less(monkeypatch: pytest.Mo
 
 def test_a_limit_that_rises_is_noticed_while_all_wait(monkeypatch: pytest.MonkeyPatch):
     """Nothing is finished, and the limit rises by the clock: the next begins, and does not wait for the slowest."""
-    monkeypatch.setattr(_pool, "LOOK", 0.01)
+    monkeypatch.setattr(_pool, "LIMIT_CHECK_SECONDS", 0.01)
 
     class Rising:
         looks = 0

@@ -1,8 +1,8 @@
-"""The difference of two snapshots of a workspace: which files changed, and a drawing of how.
+"""The difference of two snapshots of a workspace: which files changed, and their diffs.
 
-git draws, and decides nothing: it is shown the two versions of a file under names that are numbers, in a folder of
-ours, with no configuration and no attributes, so that nothing in the workspace tells it to hide a line or to run a
-program.
+git draws the diffs and decides nothing else. It is shown the two versions of a file under names that are numbers, in a
+folder of ours, with no configuration and no attributes, so that nothing in the workspace tells it to hide a line or to
+run a program.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ from adjudge.agents.workspace import Entry, Snapshot
 from adjudge.formats.files import open_unfollowed
 
 LONGEST_DIFF = 200_000
-"""Characters of the drawing of one file; a longer one is cut in its middle."""
+"""The most characters of the diff of one file; a longer one is cut in its middle."""
 
 MOST_DRAWN = 2_000_000
-"""Bytes of the largest file that is drawn."""
+"""The most bytes of a file whose diff is drawn."""
 
 MOST_FILES_DRAWN = 2_000
 
 MOST_BYTES_DRAWN = 50_000_000
-"""Bytes of all versions of the files that are drawn; git's drawing of them, at most twice as long, is in memory."""
+"""The most bytes of all versions of the files whose diffs are drawn: the diffs, at most twice as long, are in
+memory."""
 
 SECONDS = 60
-"""The time that git has."""
+"""The seconds after which git is ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
+class _PathChange:
+    """The change of one path between two snapshots: ``None`` is a path that is not in that snapshot."""
+
     path: str
     kind: ChangeKind
     before: Entry | None
@@ -45,36 +48,43 @@ class _Change:
 
 
 def list_changes(before: Snapshot, after: Snapshot, source: Path, copy: Path) -> tuple[FileChange, ...]:
-    """List what is different, in the order of the paths, with how it differs.
+    """List what changed between two snapshots, in the order of the paths, each change with its diff.
 
     ``source`` is the folder of the first snapshot and ``copy`` that of the second; both are only read. A folder is
-    listed if it is empty, or its permissions are other ones. What a link leads to is written down and never read.
+    listed if it is empty, or its permissions changed. Of a link its target is compared, and what it leads to is never
+    read.
     """
-    full = {path.rpartition("/")[0] for snapshot in (before, after) for path in snapshot.entries}
-    changes = [_compare_path(path, before, after, full) for path in sorted({*before.entries, *after.entries})]
-    different = [change for change in changes if change is not None]
-    drawn = _draw_files(different, source, copy)
+    nonempty_folders = {path.rpartition("/")[0] for snapshot in (before, after) for path in snapshot.entries}
+    paths = sorted({*before.entries, *after.entries})
+    comparisons = [_compare_path(path, before, after, nonempty_folders) for path in paths]
+    changes = [change for change in comparisons if change is not None]
+    diffs = _draw_files(changes, source, copy)
     return tuple(
         [
-            FileChange(path=change.path, kind=change.kind, diff=_describe_change(change) + drawn.get(place, ""))
-            for place, change in enumerate(different)
+            FileChange(path=change.path, kind=change.kind, diff=_describe_change(change) + diffs.get(index, ""))
+            for index, change in enumerate(changes)
         ]
     )
 
 
-def _compare_path(path: str, before: Snapshot, after: Snapshot, full: Collection[str]) -> _Change | None:
-    """Compare one path; ``full`` are the folders with anything in them, of which their files say that they are new."""
+def _compare_path(
+    path: str, before: Snapshot, after: Snapshot, nonempty_folders: Collection[str]
+) -> _PathChange | None:
+    """Compare what is at a path in two snapshots; ``None`` where nothing changed.
+
+    A new or deleted folder with something in it is no change of its own, because its files are listed.
+    """
     old, new = before.entries.get(path), after.entries.get(path)
-    only = new if old is None else old if new is None else None
-    is_full_folder = only is not None and only.kind == "folder" and path in full
-    if old == new or is_full_folder:
+    added_or_deleted = new if old is None else old if new is None else None
+    is_folder = added_or_deleted is not None and added_or_deleted.kind == "folder"
+    if old == new or (is_folder and path in nonempty_folders):
         return None
     kind: ChangeKind = "added" if old is None else "deleted" if new is None else "modified"
-    return _Change(path=path, kind=kind, before=old, after=new)
+    return _PathChange(path=path, kind=kind, before=old, after=new)
 
 
-def _describe_change(change: _Change) -> str:
-    """Describe in lines what no drawing of texts shows: kinds, permissions, links, digests."""
+def _describe_change(change: _PathChange) -> str:
+    """Describe in lines what a diff of texts does not show: kinds, permissions and the targets of links."""
     old, new = change.before, change.after
     entry = new or old
     lines = []
@@ -88,58 +98,68 @@ def _describe_change(change: _Change) -> str:
         lines.append(f"mode {new.mode:o}")
     old_link, new_link = [entry.digest if entry is not None and entry.kind == "link" else "" for entry in (old, new)]
     if old_link != new_link:
-        is_moved = old_link and new_link
-        lines.append(f"link to {old_link} -> {new_link}" if is_moved else f"link to {new_link or old_link}")
+        is_in_both = old_link and new_link
+        lines.append(f"link to {old_link} -> {new_link}" if is_in_both else f"link to {new_link or old_link}")
     text = "".join(f"{line}\n" for line in lines)
+    # The target of a link may hold what no text can: that is replaced.
     return text.encode(errors="replace").decode().replace("\x00", "\ufffd")
 
 
-def _draw_files(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, str]:
-    """Draw what is different in the files whose bytes are, by their places; of large ones only sizes and digests.
+def _draw_files(changes: Sequence[_PathChange], source: Path, copy: Path) -> Mapping[int, str]:
+    """Draw the diffs of the files whose bytes changed, and return them by the index of their change.
 
-    Files beyond ``MOST_FILES_DRAWN`` or ``MOST_BYTES_DRAWN`` get sizes and digests too.
+    Files that are too large, or are beyond ``MOST_FILES_DRAWN`` or ``MOST_BYTES_DRAWN``, get sizes and digests instead,
+    and so do all files where there is no git.
     """
-    texts = {place: _describe_sizes(change) for place, change in enumerate(changes) if _has_other_bytes(change)}
+    texts = {index: _describe_sizes(change) for index, change in enumerate(changes) if _has_other_bytes(change)}
     git = shutil.which("git")
     if git is None:
         return texts
     with tempfile.TemporaryDirectory(prefix="adjudge-diff-") as folder:
         root = Path(folder)
-        for side in "ab":
-            (root / side).mkdir()
-        drawn, room = 0, MOST_BYTES_DRAWN
-        for place in texts:
-            change = changes[place]
+        for version_folder in "ab":
+            (root / version_folder).mkdir()
+        count, bytes_left = 0, MOST_BYTES_DRAWN
+        for index in texts:
+            change = changes[index]
             size = sum(entry.size for entry in (change.before, change.after) if _is_file(entry))
-            if drawn < MOST_FILES_DRAWN and size <= room and _write_versions(change, source, copy, root, str(place)):
-                drawn, room = drawn + 1, room - size
-        return texts | (_run_git(git, root) if drawn else {})
+            has_room = count < MOST_FILES_DRAWN and size <= bytes_left
+            if has_room and _write_versions(change, source, copy, root, str(index)):
+                count, bytes_left = count + 1, bytes_left - size
+        return texts | (_run_git(git, root) if count else {})
 
 
 def _is_file(entry: Entry | None) -> TypeGuard[Entry]:
     return entry is not None and entry.kind == "file"
 
 
-def _has_other_bytes(change: _Change) -> bool:
-    """Return whether a change is one of a file's bytes."""
+def _has_other_bytes(change: _PathChange) -> bool:
+    """Return whether the bytes of a file are others than before."""
     digests = [entry.digest if _is_file(entry) else None for entry in (change.before, change.after)]
     return digests[0] != digests[1]
 
 
-def _write_versions(change: _Change, source: Path, copy: Path, root: Path, name: str) -> bool:
-    """Write both versions of a file below ``a`` and ``b``; return false, and write none, if one cannot be read."""
+def _write_versions(change: _PathChange, source: Path, copy: Path, root: Path, name: str) -> bool:
+    """Write the old version of a file into the folder ``a`` and the new one into ``b``, both under the same name.
+
+    Return false, and write neither, if one of them cannot be read.
+    """
     entries = (change.before, change.after)
     contents = [_read_version(base / change.path, entry) for base, entry in zip((source, copy), entries, strict=True)]
     if None in contents:
         return False
-    for side, content, entry in zip("ab", contents, entries, strict=True):
+    for version_folder, content, entry in zip("ab", contents, entries, strict=True):
         if content is not None and _is_file(entry):
-            (root / side / name).write_bytes(content)
+            (root / version_folder / name).write_bytes(content)
     return True
 
 
 def _read_version(path: Path, entry: Entry | None) -> bytes | None:
-    """Read one version of a file, as it was when it was looked at; ``None`` for one that is too large or is another."""
+    """Read one version of a file.
+
+    ``None`` for a file that is too large, cannot be read, or has changed since its snapshot; no bytes for what is no
+    file.
+    """
     if not _is_file(entry):
         return b""
     if entry.size > MOST_DRAWN:
@@ -153,11 +173,11 @@ def _read_version(path: Path, entry: Entry | None) -> bytes | None:
 
 
 def _run_git(git: str, root: Path) -> dict[int, str]:
-    """Let git draw all pairs of files below ``a`` and ``b`` at once, and return each drawing by the number of its pair.
+    """Let git draw the diff of each pair of files of one name below ``a`` and ``b``.
 
-    ``git`` is the path of the program.
+    Return each diff by the number that is the name of its pair. ``git`` is the path of the program.
     """
-    # No variable of ours: GIT_DIR, GIT_EXTERNAL_DIFF and the like would name a repository or a program.
+    # No variable of this process is handed on: GIT_DIR, GIT_EXTERNAL_DIFF and the like name a repository or a program.
     environment = {
         "PATH": str(Path(git).absolute().parent),
         "HOME": str(root),
@@ -181,7 +201,7 @@ def _run_git(git: str, root: Path) -> dict[int, str]:
         "b",
     ]
     try:
-        done = subprocess.run(  # noqa: S603 - given files of ours alone
+        completed = subprocess.run(  # noqa: S603 - given files of ours alone
             command,
             cwd=root,
             env=environment,
@@ -192,28 +212,38 @@ def _run_git(git: str, root: Path) -> dict[int, str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return _split_diffs(done.stdout)
+    return _split_diffs(completed.stdout)
 
 
 def _split_diffs(output: bytes) -> dict[int, str]:
-    """Split the output of ``git diff`` into the diff of each pair of files, by the number that is the pair's file name.
+    """Split the output of ``git diff`` into the diffs of its pairs, each by the number that is the name of its pair.
 
-    A head is known by its beginning: a line of a file begins with a blank, a plus or a minus. The bytes are split, and
-    each diff is read and shortened by itself: as text, all of them would take several times as much memory.
+    The head of a diff is found by the beginning of its line: lines of a file begin with a blank, a plus or a minus. The
+    bytes are split, and each diff is decoded and shortened by itself, because all of them as text would take several
+    times as much memory.
     """
     texts: dict[int, str] = {}
     for chunk in (b"\n" + output).split(b"\ndiff --git ")[1:]:
         head, _, body = chunk.decode(errors="replace").replace("\x00", "\ufffd").partition("\n")
         number = head.rpartition("/")[2]
         if number.isdecimal():
-            lines = body.split("\n")
-            begin = next((place for place, line in enumerate(lines) if line.startswith(("@@", "Binary files"))), None)
-            text = "binary files differ\n" if begin is not None and lines[begin].startswith("Binary") else ""
-            texts[int(number)] = text or _shorten_diff("\n".join(lines[begin:]) if begin is not None else "")
+            texts[int(number)] = _extract_hunks(body)
     return texts
 
 
-def _describe_sizes(change: _Change) -> str:
+def _extract_hunks(body: str) -> str:
+    """Return a diff from its first hunk on, shortened; without one, an empty text, or that binary files differ."""
+    lines = body.split("\n")
+    for index, line in enumerate(lines):
+        if line.startswith("@@"):
+            return _shorten_diff("\n".join(lines[index:]))
+        if line.startswith("Binary files"):
+            return "binary files differ\n"
+    return ""
+
+
+def _describe_sizes(change: _PathChange) -> str:
+    """Describe a change of a file whose diff is not drawn: sizes and digests before and after."""
     before, after = [
         f"{entry.size:,} bytes, SHA-256 {entry.digest}" if entry is not None and entry.kind == "file" else "nothing"
         for entry in (change.before, change.after)
@@ -222,6 +252,7 @@ def _describe_sizes(change: _Change) -> str:
 
 
 def _shorten_diff(text: str) -> str:
+    """Cut a diff of more than ``LONGEST_DIFF`` characters in its middle, and say how many are left out."""
     if len(text) <= LONGEST_DIFF:
         return text
     half = LONGEST_DIFF // 2

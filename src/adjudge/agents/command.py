@@ -1,4 +1,4 @@
-"""An agent that is a command: started in its workspace, ended with everything that it started, and what it wrote."""
+"""Running an agent that is a command: it is started in its workspace, ended with all that it started, and read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 from adjudge.errors import UsageError
 
 MOST_OUTPUT = 50_000_000
-"""Bytes that are kept of each output."""
+"""The most bytes that are kept of each output."""
 
 GRACE = 3.0
 """Seconds that a command has to end after it was asked to, and its outputs to be read after it ended."""
 
 _CHUNK = 1 << 16
 
-_PLACE = re.compile(r"\{(prompt|transcript)\}")
+_PLACEHOLDER = re.compile(r"\{(prompt|transcript)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class CommandOutput:
     stdout: bytes
     stderr: bytes
     transcript: bytes | None
-    """The bytes that it wrote into the pipe of its own; ``None`` if the command names none."""
+    """The bytes that it wrote into the pipe for its transcript; ``None`` if its words do not name that pipe."""
     exit_code: int | None
     timed_out: bool = False
     is_cut: bool = False
@@ -51,22 +51,22 @@ async def run_command(
         raise UsageError("an agent that is a command needs a system with process groups; hand in a function")
     pipes_transcript = any("{transcript}" in word for word in words)
     names = ("stdout", "stderr", *(("transcript",) if pipes_transcript else ()))
-    # Pipes of ours: asyncio's own keep a process from having ended while anything that it started holds one of them.
+    # Pipes of our own: with those of asyncio, a process counts as running while anything that it started holds one.
     pipes = {name: os.pipe() for name in names}
-    own = pipes["transcript"][1] if pipes_transcript else -1
-    values = {"prompt": prompt, "transcript": f"/dev/fd/{own}"}
+    transcript_end = pipes["transcript"][1] if pipes_transcript else -1  # -1 is never used
+    values = {"prompt": prompt, "transcript": f"/dev/fd/{transcript_end}"}
     try:
         process = await asyncio.create_subprocess_exec(
-            # In one pass: a prompt may have such words in it.
-            *[_PLACE.sub(lambda match: values[match[1]], word) for word in words],
+            # Both placeholders are replaced in one pass, because the prompt may hold "{transcript}" itself.
+            *[_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in words],
             cwd=folder,
             env=dict(env),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=pipes["stdout"][1],
             stderr=pipes["stderr"][1],
-            # A group of its own: what the agent started ends with it, and none of our processes does.
+            # A process group of its own, so that all that the agent started can be ended, and no process of ours.
             start_new_session=True,
-            pass_fds=(own,) if pipes_transcript else (),
+            pass_fds=(transcript_end,) if pipes_transcript else (),
         )
     except (OSError, ValueError) as error:
         for read_end, _ in pipes.values():
@@ -76,11 +76,11 @@ async def run_command(
     finally:
         for _, write_end in pipes.values():
             os.close(write_end)
-    return await _Running(process).finish({name: read_end for name, (read_end, _) in pipes.items()}, timeout)
+    return await _RunningCommand(process).finish({name: read_end for name, (read_end, _) in pipes.items()}, timeout)
 
 
-class _Running:
-    """A command under way, and what it has written so far."""
+class _RunningCommand:
+    """A command that is running, and the outputs that it has written so far."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -103,7 +103,7 @@ class _Running:
                 timed_out = True
                 await self._ask_to_end()
         finally:
-            # Also when it ended by itself: what it left behind would go on changing the workspace.
+            # Also if the command ended by itself: processes that it left behind would go on changing the workspace.
             self._end_group()
             await asyncio.shield(asyncio.wait(readers, timeout=GRACE))
             for reader in readers:
@@ -121,14 +121,16 @@ class _Running:
         )
 
     async def _read_stream(self, name: str, stream: asyncio.StreamReader) -> None:
+        """Read an output to its end, and keep its first ``MOST_OUTPUT`` bytes."""
         kept = self.kept.setdefault(name, bytearray())
         while chunk := await stream.read(_CHUNK):
-            # Read to its end all the same: a command that cannot write would wait for us.
+            # The rest is read too and dropped: a command whose pipe is full would wait for ever.
             room = MOST_OUTPUT - len(kept)
             self.is_cut = self.is_cut or len(chunk) > room
             kept += chunk[:room]
 
     async def _ask_to_end(self) -> None:
+        """Ask the processes of the command to end, and wait for that at most ``GRACE`` seconds."""
         if sys.platform != "win32":  # run_command refuses that
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGTERM)
@@ -136,12 +138,14 @@ class _Running:
             await asyncio.wait_for(self.process.wait(), GRACE)
 
     def _end_group(self) -> None:
+        """Kill all processes of the command that are still running."""
         if sys.platform != "win32":
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
 async def _open_pipe(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
+    """Open the read end of a pipe as a stream, and return it with the transport by which it is closed."""
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     file = os.fdopen(descriptor, "rb", buffering=0)

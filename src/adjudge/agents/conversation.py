@@ -1,7 +1,7 @@
-"""A conversation that a program hands over as task, context or content: its messages read as the steps of a run.
+"""A conversation that a program hands over as task, context or content: its messages are read as the steps of a run.
 
-The author of the messages may want something in them to be overlooked. So what no step holds is listed too, with its
-place: a part of a kind that is not known here, a member that no maker writes, a result of a call that is not there.
+The author of the messages may want something in them to be overlooked. So what no step shows is listed too, with its
+path: a part of an unknown kind, a member that no maker of models writes, a result of a call that is missing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from adjudge.formats.json import extend_path
 
 _ROLES = frozenset({"user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function"})
 
-_KNOWN: Mapping[str, frozenset[str]] = {
+_KIND_WORDS: Mapping[str, frozenset[str]] = {
     "role": _ROLES,
     "type": frozenset(
         {"text", "input_text", "output_text", "tool_use", "tool_result", "server_tool_use", "mcp_tool_use", "message"}
@@ -34,28 +34,28 @@ _KNOWN: Mapping[str, frozenset[str]] = {
     "method": frozenset({"tools/call"}),
     "finish_reason": frozenset({"stop", "tool_calls", "tool_call"}),
 }
-"""Members that say what a part is, and the words for it that a step says already."""
+"""Members that say what a part is, and their values that add nothing to what a step shows."""
 
-_IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "toolUseId"})
+_ID_MEMBERS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "toolUseId"})
 
-_ID = re.compile(r"[\w.:|-]{1,80}", re.ASCII)
+_ID_PATTERN = re.compile(r"[\w.:|-]{1,80}", re.ASCII)
 
-_SAYS_NOTHING = re.compile(
+_MEANINGLESS_ID = re.compile(
     r"(?:(?:call|chatcmpl|fc|id|item|msg|resp|rs|run|toolu|tooluse)[_-]{1,2})?(?:[0-9a-f-]+|\w{1,4})",
     re.ASCII | re.IGNORECASE,
 )
-"""Ids in which nobody can write a sentence: figures, or a few letters, after the words that makers put before them."""
+"""Ids in which nobody can write a sentence: digits, or a few letters, behind the words that makers put before them."""
 
-_MEMBERS = frozenset({*_KNOWN, *_IDS}) | {
+_READ_MEMBERS = frozenset({*_KIND_WORDS, *_ID_MEMBERS}) | {
     *("content", "text", "parts", "messages", "tool_calls", "function", "name", "arguments", "args", "input"),
     *("params", "result", "output", "response", "is_error", "isError", "index"),
 }
-"""Members that are read here: one of them that is empty says nothing."""
+"""Members that are read here. If one of them is empty, it has nothing to show."""
 
-_OPTIONAL = frozenset(
+_OPTIONAL_MEMBERS = frozenset(
     {"refusal", "audio", "function_call", "annotations", "logprobs", "invalid_tool_calls", "citations"}
 )
-"""Members that makers write although they are empty."""
+"""Members that makers of models write even if they are empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +74,13 @@ class Conversation:
 
 
 def read_conversation(value: Any) -> Conversation | None:
-    """Read messages in the form of one of the makers of models, or the run that ``AgentRun.to_dict`` wrote.
+    """Read messages, in the form of any maker of models, or a run that ``AgentRun.to_dict`` wrote.
 
     ``None`` for any other value, and for messages without a single word or call.
     """
     if isinstance(value, dict) and value.get("schema") == AgentRun.schema:
-        return _read_own(value)
-    if not _holds_roles(value):
+        return _read_written_run(value)
+    if not _is_message_list(value):
         return None
     messages = read_messages(value, role="user")
     if messages is None:
@@ -88,44 +88,50 @@ def read_conversation(value: Any) -> Conversation | None:
     transcript, speakers, begins = Transcript("messages"), dict[int, str](), list[int]()
     try:
         for message in messages:
-            begin = len(transcript.steps)
-            begins.append(begin)
+            first_step = len(transcript.steps)
+            begins.append(first_step)
             _add_message(transcript, message)
             if message.speaker and message.speaker not in _ROLES:
-                speakers |= dict.fromkeys(range(begin, len(transcript.steps)), message.speaker)
-    except UsageError:  # more steps than any run has
+                speakers |= dict.fromkeys(range(first_step, len(transcript.steps)), message.speaker)
+    except UsageError:  # it has more steps than a run may have
         return None
     if not transcript.steps:
         return None
     run = transcript.make_run(unknown=("files", "failures"))
-    shown = _Shown(run, frozenset(speakers.values()))
-    beside = list(_list_beside(value, shown))
-    # A judge reads the ids too, and one of 80 letters can say "ignore_what_follows": all in one text, each once.
-    beside += [("ids", ", ".join(shown.texts_of_ids))] if shown.texts_of_ids else []
-    return Conversation(run=run, speakers=speakers, begins=tuple(begins), beside=tuple(beside))
+    shown = _ShownTexts(run, frozenset(speakers.values()))
+    unshown = list(_list_unshown(value, shown))
+    # Ids are listed too, in one text and each once: a judge reads them, and one can say "ignore_what_follows".
+    unshown += [("ids", ", ".join(shown.meaningful_ids))] if shown.meaningful_ids else []
+    return Conversation(run=run, speakers=speakers, begins=tuple(begins), beside=tuple(unshown))
 
 
-def _read_own(value: dict[str, Any]) -> Conversation | None:
-    """Read what ``AgentRun.to_dict`` wrote, and list what else it holds; ``None`` for what is no run."""
+def _read_written_run(value: dict[str, Any]) -> Conversation | None:
+    """Read a run that ``AgentRun.to_dict`` wrote, and list what it does not show; ``None`` for any other value."""
     try:
         run = AgentRun.from_dict(value)
     except UsageError:
         return None
-    # It is read leniently, and a member that it does not know must not be hidden by that.
-    beside = (*_list_unwritten(value, run.to_dict(), ""), *_list_long_ids(run))
-    return Conversation(run=run, kind="run", beside=beside)
+    # ``from_dict`` ignores unknown members, so they are found by comparing the value with the run that was read.
+    unshown = (*_list_unwritten(value, run.to_dict(), ""), *_list_long_ids(run))
+    return Conversation(run=run, kind="run", beside=unshown)
 
 
 def _list_long_ids(run: AgentRun) -> Iterator[tuple[str, str]]:
-    """Yield, each with its path, the ids of calls that are texts rather than ids: those of steps are not shown."""
-    for place, step in enumerate(run.steps):
-        ident = None if step.call is None else step.call.call_id
-        if ident and _ID.fullmatch(ident) is None:
-            yield f"steps[{place}].call.call_id", ident
+    """Yield the ids of calls that are texts rather than ids, each with its path.
+
+    The ids of a run's calls are not shown, so a text could be hidden there.
+    """
+    for index, step in enumerate(run.steps):
+        call_id = None if step.call is None else step.call.call_id
+        if call_id and _ID_PATTERN.fullmatch(call_id) is None:
+            yield f"steps[{index}].call.call_id", call_id
 
 
 def _list_unwritten(value: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield what a value has and the same value, read and written again, has not: the path and the text of each."""
+    """Yield the path and the text of each part of ``value`` that ``written`` has not.
+
+    ``written`` is the same value after it was read and written again. ``path`` is where both are.
+    """
     if value == written:
         return
     if isinstance(value, dict) and isinstance(written, dict):
@@ -135,14 +141,17 @@ def _list_unwritten(value: Any, written: Any, path: str) -> Iterator[tuple[str, 
             elif member is not None:
                 yield extend_path(path, name), _write_text(member)
     elif isinstance(value, list) and isinstance(written, list) and len(value) == len(written):
-        for place, (member, other) in enumerate(zip(value, written, strict=True)):
-            yield from _list_unwritten(member, other, f"{path}[{place}]")
+        for index, (member, written_member) in enumerate(zip(value, written, strict=True)):
+            yield from _list_unwritten(member, written_member, f"{path}[{index}]")
     else:
         yield path, _write_text(value)
 
 
-def _holds_roles(value: Any) -> bool:
-    """Return whether a value is messages and no list of records that have a type: one of them has a role, or is MCP."""
+def _is_message_list(value: Any) -> bool:
+    """Return whether a value is a list of messages, or an object that holds one, and no list of other records.
+
+    One of the messages has to have a role, or to be one of the Model Context Protocol.
+    """
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
     members = value if isinstance(value, list) else ()
@@ -152,6 +161,7 @@ def _holds_roles(value: Any) -> bool:
 
 
 def _add_message(transcript: Transcript, message: Message) -> None:
+    """Add the parts of a message to a transcript, as words, calls and results; report parts of unknown kinds."""
     for part in message.parts:
         if isinstance(part, Words):
             transcript.add_text(message.role, part.text)
@@ -166,15 +176,15 @@ def _add_message(transcript: Transcript, message: Message) -> None:
 # ---------------------------------------------------------------- excerpts
 
 LEFT_OUT = "left out here"
-"""The speaker of a step that stands for others in an excerpt."""
+"""The speaker of a step in an excerpt that says which other steps are left out there."""
 
 _EXCERPT_ROOM = 4_000
 
 
 def shorten_conversation(value: Any) -> str | None:
-    """Shorten a run, or messages, to some thousand characters that ``read_excerpt`` reads.
+    """Shorten a run, or messages, to some thousand characters, which ``read_excerpt`` can read.
 
-    ``None`` for any other value, which is shortened as the text that it is.
+    ``None`` for any other value, which is shortened as a text.
     """
     if isinstance(value, AgentRun):
         return value.render(_EXCERPT_ROOM // CHARACTERS).text
@@ -183,26 +193,29 @@ def shorten_conversation(value: Any) -> str | None:
 
 
 def read_excerpt(value: Any) -> Conversation | None:
-    """Read what ``render`` wrote of a run; ``None`` for any other value. For a report's own data alone."""
+    """Read what ``render`` wrote of a run; ``None`` for any other value.
+
+    Use this only for data that adjudge itself wrote, as in a report: it does not list what no step shows.
+    """
     steps = value.get("steps") if isinstance(value, dict) else None
     if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
         return None
     try:
-        read = tuple(map(_read_rendered, steps))
+        run_steps = tuple(map(_read_rendered, steps))
         outcome, answer = value.get("outcome", "finished"), value.get("answer")
         files = tuple(FileChange(**change) for change in value.get("files", ()))
         run = AgentRun(
-            steps=read, outcome=outcome, answer=answer, files=files, unknown=tuple(value.get("not_recorded", ()))
+            steps=run_steps, outcome=outcome, answer=answer, files=files, unknown=tuple(value.get("not_recorded", ()))
         )
     except (UsageError, TypeError, AttributeError):
         return None
-    # A gap is a step that nobody says.
-    speakers = {place: LEFT_OUT for place, step in enumerate(steps) if "left_out" in step}
+    # The step in place of others that are left out has no speaker of its own.
+    speakers = {index: LEFT_OUT for index, step in enumerate(steps) if "left_out" in step}
     return Conversation(run=run, kind="excerpt", speakers=speakers)
 
 
 def _read_rendered(step: dict[str, Any]) -> Step:
-    """Read a step as ``render`` writes it; a gap becomes a step that lists what is left out."""
+    """Read a step as ``render`` writes it; a gap, where steps are left out, becomes a step that counts these."""
     if "left_out" in step:
         counts = step["left_out"].items()
         return Step(role="system", text=", ".join(f"{name} {number:,}" for name, number in counts))
@@ -212,78 +225,86 @@ def _read_rendered(step: dict[str, Any]) -> Step:
     return Step(role="assistant", call=AgentCall(tool=step["call"], **members), turn=step.get("turn", 0))
 
 
-# ---------------------------------------------------------------- what no step holds
+# ---------------------------------------------------------------- what no step shows
 
 
-_READ = _MEMBERS | _OPTIONAL | {"", "error"}
-"""Members whose texts can be in a step; the root and the messages in a list have no name."""
+_TEXT_MEMBERS = _READ_MEMBERS | _OPTIONAL_MEMBERS | {"", "error"}
+"""Members whose texts a step can show. The empty name is that of the root, and of the messages in a list."""
 
-_DEEPEST = 8
-"""Levels to which an object can be a result; deeper ones would each be written out again to find that."""
-
-
-_MOST_PATHS = 5
-"""Characters of paths for each character of the messages; the forms of makers of models come to less than four."""
+_MOST_DEPTH = 8
+"""The most levels down to which an object can be shown as the result of a call. To compare it, it is written as JSON,
+which would take too long for deeper ones."""
 
 
-def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
+_MOST_PATH_CHARACTERS = 5
+"""The most characters of paths for each character of the messages. Messages of makers of models need less than four."""
+
+
+def _list_unshown(value: Any, shown: _ShownTexts) -> Iterator[tuple[str, str]]:
     """Yield the path and the text of each part of messages that no step shows, in order.
 
-    Each path repeats the names of all that holds its part, so the paths of a long list under a long name come to the
-    square of their size. A part for whose members there is no room is listed as one text: nothing of it is left out.
+    Each path repeats the names of everything around its part, so the paths in a long list under a long name would grow
+    with the square of their size. A part whose members' paths would be too long is listed as one text, so nothing is
+    left out.
     """
-    room = _MOST_PATHS * len(_write_text(value))
-    waiting: list[tuple[int, str, str, Any]] = [(0, "", "", value)]
-    while waiting:
-        depth, path, known_as, part = waiting.pop()
-        is_holder = bool(part) and isinstance(part, dict | list)
-        may_be_shown = known_as in _READ and (depth <= _DEEPEST or not is_holder)
-        if may_be_shown and shown.holds(known_as, part):
+    characters_left = _MOST_PATH_CHARACTERS * len(_write_text(value))
+    # Parts to look at, the next one last: the depth, the path, the name of the member, and the part.
+    pending: list[tuple[int, str, str, Any]] = [(0, "", "", value)]
+    while pending:
+        depth, path, name, part = pending.pop()
+        is_container = bool(part) and isinstance(part, dict | list)
+        may_be_shown = name in _TEXT_MEMBERS and (depth <= _MOST_DEPTH or not is_container)
+        if may_be_shown and shown.holds(name, part):
             continue
-        cost = _count_paths(path, part) if is_holder else 0
-        if is_holder and cost <= room:
-            room -= cost
-            members = reversed(list(_open_part(path, known_as, part)))
-            waiting += [(depth + 1, inner_path, name, inner) for inner_path, name, inner in members]
+        cost = _estimate_path_characters(path, part) if is_container else 0
+        if is_container and cost <= characters_left:
+            characters_left -= cost
+            members = reversed(list(_list_members(path, name, part)))
+            pending += [(depth + 1, member_path, member_name, member) for member_path, member_name, member in members]
         else:
             yield path, _write_text(part)
 
 
-def _count_paths(path: str, part: dict[str, Any] | list[Any]) -> int:
-    """Count the characters, about, of the paths of a part's members."""
+def _estimate_path_characters(path: str, part: dict[str, Any] | list[Any]) -> int:
+    """Estimate how many characters the paths of all members of a part have."""
     return len(part) * (len(path) + len("[00000]")) + (sum(map(len, part)) if isinstance(part, dict) else 0)
 
 
-def _open_part(path: str, known_as: str, part: dict[str, Any] | list[Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the members of a part: the path of each, the name that it is known as, and its value."""
+def _list_members(path: str, name: str, part: dict[str, Any] | list[Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the members of a part: the path of each, its name, and its value.
+
+    Below a member of an unknown name, every member gets that name: then no text in it can count as shown by a step.
+    """
     if isinstance(part, dict):
-        # Below a member that is not known every text is listed: what is in it keeps the unknown name, so that no
-        # step can be taken to show it.
         for key, member in part.items():
-            yield extend_path(path, key), key if known_as in _READ else known_as, member
+            yield extend_path(path, key), key if name in _TEXT_MEMBERS else name, member
     else:
-        for place, member in enumerate(part):
-            yield extend_path(path, place), known_as, member
+        for index, member in enumerate(part):
+            yield extend_path(path, index), name, member
 
 
-class _Shown:
-    """The words, texts, ids and arguments that the steps of a run hold."""
+class _ShownTexts:
+    """The texts, ids and arguments that the steps of a run show, and the words that add nothing to them."""
 
     def __init__(self, run: AgentRun, speakers: frozenset[str]) -> None:
+        """Collect what the steps of a run show; ``speakers`` are further roles that messages may have."""
         calls = run.calls
-        self.words = {**_KNOWN, "role": _ROLES | speakers}
+        self.kind_words = {**_KIND_WORDS, "role": _ROLES | speakers}
         self.texts = {step.text for step in run.steps if step.call is None} | {call.tool for call in calls}
         self.texts |= {text for call in calls for text in (call.result, call.error) if text is not None}
         self.ids = {call.call_id for call in calls}
         self.arguments = {_write_text(call.arguments) for call in calls}
-        self.texts_of_ids: dict[str, None] = {}
-        """The ids that were found and may say something, in order."""
+        self.meaningful_ids: dict[str, None] = {}
+        """The ids that were found and may have a meaning to a reader, in order."""
 
     def holds(self, name: str, part: Any) -> bool:
-        """Return whether a member of a message is in a step, or is one of the words that only say what a part is."""
+        """Return whether the steps show a member of a message, or it has nothing to show.
+
+        An id that may have a meaning to a reader is noted in ``meaningful_ids``.
+        """
         if part is None or part in ("", [], {}) or isinstance(part, bool):
-            return name in _OPTIONAL or name in _MEMBERS
-        is_word = isinstance(part, str) and (name in self.words or name in _IDS)
+            return name in _OPTIONAL_MEMBERS or name in _READ_MEMBERS
+        is_word = isinstance(part, str) and (name in self.kind_words or name in _ID_MEMBERS)
         if is_word or isinstance(part, int | float):
             return self._holds_word(name, str(part))
         if name in ("arguments", "args", "input") and _write_text(read_arguments(part)) in self.arguments:
@@ -291,26 +312,30 @@ class _Shown:
         return self._holds_text(part)
 
     def _holds_word(self, name: str, word: str) -> bool:
-        """Return whether a word is one that only says what a part is; note an id that may say something."""
-        if name in _IDS:
-            # Long ones are texts, whatever they are called.
-            is_id = _ID.fullmatch(word) is not None and (word in self.ids or name == "id")
-            if is_id and _SAYS_NOTHING.fullmatch(word) is None:
-                self.texts_of_ids[word] = None
+        """Return whether a word is an id or only says what a part is; note an id that may mean something to readers."""
+        if name in _ID_MEMBERS:
+            # A long text is no id, whatever its member is called.
+            is_id = _ID_PATTERN.fullmatch(word) is not None and (word in self.ids or name == "id")
+            if is_id and _MEANINGLESS_ID.fullmatch(word) is None:
+                self.meaningful_ids[word] = None
             return is_id
-        return word in self.words.get(name, ()) or name == "index"
+        return word in self.kind_words.get(name, ()) or name == "index"
 
     def _holds_text(self, part: Any) -> bool:
-        """Return whether a step has the text of a part; of joined parts false, and their texts count as held."""
+        """Return whether a step shows the text of a part.
+
+        If a step shows the joined texts of a list of parts, return false, and count each of these texts as shown: the
+        parts are looked at next, and one of them may hold more than its text.
+        """
         text = read_text(part)
         if text.rstrip("\r\n") not in self.texts:
             return False
         if isinstance(part, list) and text != _write_text(part):
-            # Its parts were joined, and one of them may hold more than its text.
             self.texts |= {member["text"] for member in part}
             return False
         return True
 
 
 def _write_text(value: Any) -> str:
+    """Return a text as it is, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -30,37 +30,39 @@ from adjudge.result import Usage
 
 
 def is_langfuse(entry: dict[str, Any]) -> bool:
-    """Return whether an object is a trace with observations, a page of them, or an observation."""
-    listed = entry.get("observations", entry.get("data"))
-    if isinstance(listed, list):
-        return any(isinstance(member, dict) and _is_observation(member) for member in listed[:50])
+    """Return whether an object is a trace with its observations, a page of observations, or one observation."""
+    observations = entry.get("observations", entry.get("data"))
+    if isinstance(observations, list):
+        return any(isinstance(member, dict) and _is_observation(member) for member in observations[:50])
     return _is_observation(entry)
 
 
 def _is_observation(value: dict[str, Any]) -> bool:
+    """Return whether an object is an observation of Langfuse."""
     return bool(read_kind(value)) and "startTime" in value and ("traceId" in value or "parentObservationId" in value)
 
 
 def read_langfuse(document: Document) -> AgentRun:
-    """Read a run from the observations of one trace."""
+    """Read the run of an agent from the observations of one trace."""
     transcript = Transcript("langfuse")
     for number in document.unreadable:
         transcript.report(f"line {number} cannot be read")
-    whole = _open_trace(document.objects[0])
-    listed = sorted(_list_observations(document, transcript), key=lambda span: span.start)
-    named = {read_text(whole.get("id"))} if whole else set()
-    check_single(document, (named | {span.trace for span in listed}) - {""})
-    trace = Trace(spans=index_spans(listed, transcript))
-    roots = [span for span in listed if span.parent is None]
-    # A trace holds its observations; by themselves, they are whole only below one of them.
-    trace.root = find_root(trace.spans, transcript) if not whole or len(roots) == 1 else None
-    output = whole.get("output")
-    trace.output = open_output(trace.root.attributes.get("output") if output is None and trace.root else output)
-    trace.session = whole.get("sessionId") or next(
-        filter(None, (span.attributes.get("sessionId") for span in roots)), None
-    )
+    trace_members = _open_trace(document.objects[0])
+    observations = sorted(_list_observations(document, transcript), key=lambda span: span.start)
+    trace_ids = {read_text(trace_members.get("id"))} if trace_members else set()
+    check_single(document, (trace_ids | {span.trace for span in observations}) - {""})
+    trace = Trace(spans=index_spans(observations, transcript))
+    roots = [span for span in observations if span.parent is None]
+    # The trace itself holds its observations. Without it, they are all there only if one observation holds the others.
+    trace.root = find_root(trace.spans, transcript) if not trace_members or len(roots) == 1 else None
+    output = trace_members.get("output")
+    if output is None and trace.root:
+        output = trace.root.attributes.get("output")
+    trace.output = open_output(output)
+    session_ids = [span.attributes.get("sessionId") for span in roots]
+    trace.session = trace_members.get("sessionId") or next(filter(None, session_ids), None)
     agents = find_sub_agents(trace.spans, lambda span: read_kind(span.attributes), lambda span: span.name)
-    for span in listed:
+    for span in observations:
         kind = read_kind(span.attributes)
         if kind == "GENERATION":
             trace.requests.append(_read_request(span, agents[span.id]))
@@ -70,7 +72,10 @@ def read_langfuse(document: Document) -> AgentRun:
 
 
 def _open_trace(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the trace of an object that has its observations; its page saves it beside them."""
+    """Return the members of the trace of an object that has observations; none for any other object.
+
+    Langfuse's page exports them as ``trace`` beside the observations, its API has the observations among them.
+    """
     if not isinstance(entry.get("observations"), list):
         return {}
     trace = entry.get("trace")
@@ -97,7 +102,7 @@ def _list_observations(document: Document, transcript: Transcript) -> list[Span]
 
 
 def _read_observation(row: dict[str, Any]) -> Span:
-    """Read an observation as a span, with its whole row as attributes; one that is marked as root has no parent."""
+    """Read an observation as a span, with its whole row as attributes; one that is marked as the root has no parent."""
     parent = None if row.get("isRootObservation") is True else read_text(row.get("parentObservationId")) or None
     return Span(
         id=read_text(row.get("id")),
@@ -113,50 +118,52 @@ def _read_observation(row: dict[str, Any]) -> Span:
 
 
 def _read_request(span: Span, agent: str | None) -> ModelRequest:
-    read = span.attributes.get
+    """Read an observation that is a request to a model; ``agent`` is the sub-agent that made it."""
+    get_attribute = span.attributes.get
     return ModelRequest(
         span=span,
         agent=agent,
-        inputs=read_messages(read("input"), role="user"),
-        outputs=read_messages(read("output"), role="assistant"),
+        inputs=read_messages(get_attribute("input"), role="user"),
+        outputs=read_messages(get_attribute("output"), role="assistant"),
         usage=_read_usage(span.attributes),
         cost=_read_cost(span.attributes),
     )
 
 
 def _read_tool(span: Span, agent: str | None) -> ToolRun:
-    read, metadata = span.attributes.get, span.attributes.get("metadata")
-    result, answers = open_tool_message(read("output"))
+    """Read an observation that is the execution of a tool; ``agent`` is the sub-agent that called it."""
+    get_attribute, metadata = span.attributes.get, span.attributes.get("metadata")
+    result, answered_id = open_tool_message(get_attribute("output"))
     return ToolRun(
         span=span,
         agent=agent,
         tool=span.name,
         call_id=metadata.get("tool_call_id") if isinstance(metadata, dict) else None,
-        arguments=read("input"),
+        arguments=get_attribute("input"),
         result=result,
-        answers=answers,
+        answers=answered_id,
         failure=(flatten(span.message, 300) or "it failed") if span.failed else "",
     )
 
 
 def _read_usage(row: Mapping[str, Any]) -> Usage | None:
-    """Read the tokens, of which each kind of input or output has a count of its own."""
+    """Read the tokens of a request; Langfuse counts each kind of input or output, such as cached input, by itself."""
     details = row.get("usageDetails") or row.get("usage")
     counts = {name: read_count(count) for name, count in details.items()} if isinstance(details, dict) else {}
-    known = {name: count for name, count in counts.items() if count is not None}
-    if "input" not in known or "output" not in known:
+    known_counts = {name: count for name, count in counts.items() if count is not None}
+    if "input" not in known_counts or "output" not in known_counts:
         return None
-    inputs = {name: count for name, count in known.items() if name.startswith("input")}
+    input_counts = {name: count for name, count in known_counts.items() if name.startswith("input")}
     return Usage(
-        input_tokens=sum(inputs.values()),
-        output_tokens=sum(count for name, count in known.items() if name.startswith("output")),
-        cached_tokens=sum(count for name, count in inputs.items() if "cache" in name),
+        input_tokens=sum(input_counts.values()),
+        output_tokens=sum(count for name, count in known_counts.items() if name.startswith("output")),
+        cached_tokens=sum(count for name, count in input_counts.items() if "cache" in name),
         calls=0,
     )
 
 
 def _read_cost(row: Mapping[str, Any]) -> float | None:
-    """Read the dollars; 0 stands for a model whose price Langfuse does not know."""
+    """Read the dollars that a request cost; ``None`` for 0, which Langfuse writes for a model without a known price."""
     details = row.get("costDetails")
     costs = (
         details.get("total") if isinstance(details, dict) else None,

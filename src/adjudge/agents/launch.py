@@ -1,4 +1,4 @@
-"""An agent run in a copy of a workspace, as an ``AgentRun`` with the files that it changed."""
+"""Running an agent in a copy of a workspace, which gives an ``AgentRun`` with the files that it changed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from adjudge.sync import make_sync
 AgentSource = Sequence[str] | Callable[[str, Path], Any]
 """An agent: the words of a command, or a function of the prompt and the folder that it works in."""
 
-_LAST = 2_000
-"""Characters of standard error that a run keeps."""
+_LONGEST_STDERR = 2_000
+"""The most characters of standard error that a run keeps, from its end."""
 
-_OWN = "ADJUDGE_"
-"""The beginning of the names of variables that are adjudge's, and not the agent's."""
+_OWN_PREFIX = "ADJUDGE_"
+"""The beginning of the names of environment variables that are adjudge's own, and are kept from the agent."""
 
 
 async def run_agent(
@@ -71,10 +71,12 @@ async def run_agent(
     _check_arguments(prompt, agent, workspace, timeout, format)
     with tempfile.TemporaryDirectory(prefix="adjudge-agent-", ignore_cleanup_errors=True) as folder:
         source, copy, before = await asyncio.to_thread(_prepare_copy, Path(folder), workspace, with_git=with_git)
-        begun = time.perf_counter()
-        call = _Call(prompt=prompt, agent=agent, folder=copy, timeout=timeout, env=_make_env(env), format=format)
-        run, output = await (call.run_function() if callable(agent) else call.run_command())
-        duration = (time.perf_counter() - begun) * 1000.0
+        started_at = time.perf_counter()
+        execution = _AgentExecution(
+            prompt=prompt, agent=agent, folder=copy, timeout=timeout, env=_make_env(env), format=format
+        )
+        run, output = await (execution.run_function() if callable(agent) else execution.run_command())
+        duration = (time.perf_counter() - started_at) * 1000.0
         run = replace(run, duration_ms=duration if run.duration_ms is None else run.duration_ms)
         run = await asyncio.to_thread(_add_changes, run, before, source, copy)
     run = replace(run, metadata={**run.metadata, "workspace": before.digest})
@@ -90,15 +92,15 @@ run_agent_sync = make_sync(run_agent)
 
 
 def digest_workspace(workspace: Path | None, *, with_git: bool) -> str:
-    """Compute the SHA-256 of what an agent would find in a copy of a workspace; ``None`` is an empty one."""
+    """Compute the SHA-256 of what an agent would find in a copy of a workspace; ``None`` is an empty workspace."""
     with tempfile.TemporaryDirectory(prefix="adjudge-agent-", ignore_cleanup_errors=True) as folder:
         _, _, snapshot = _prepare_copy(Path(folder), workspace, with_git=with_git)
         return snapshot.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
-    """One agent under way."""
+class _AgentExecution:
+    """An agent that is to be run once: what it is asked, where it works, and how its transcript is read."""
 
     prompt: str
     agent: Any
@@ -108,7 +110,10 @@ class _Call:
     format: RunFormat | None
 
     async def run_function(self) -> tuple[AgentRun, CommandOutput | None]:
-        """Call a function, and make a run of what it returns or raises; there is no output beside it."""
+        """Call the agent, a function, and make the run of what it returns or raises.
+
+        Return the run, and ``None`` in place of a command's output.
+        """
         try:
             returned = await asyncio.wait_for(self._call_function(), self.timeout)
         except TimeoutError:
@@ -121,64 +126,78 @@ class _Call:
             return returned, None
         if isinstance(returned, str):
             return self._make_answered(returned), None
-        return self._begin_with_prompt(read_run(returned, self.format)), None
+        return self._prepend_prompt(read_run(returned, self.format)), None
 
     async def _call_function(self) -> Any:
+        """Call the agent and return what it returns; a function that is not async is called in a thread."""
         if inspect.iscoroutinefunction(self.agent):
             return await self.agent(self.prompt, self.folder)
         returned = await asyncio.to_thread(self.agent, self.prompt, self.folder)
         return await returned if inspect.isawaitable(returned) else returned
 
     async def run_command(self) -> tuple[AgentRun, CommandOutput | None]:
-        """Run a command, and return the run read from its output, and the output."""
+        """Run the agent, a command, and return the run that is read from its output, and the output itself."""
         output = await run_command(self.agent, self.prompt, self.folder, env=self.env, timeout=self.timeout)
         run = self._read_output(output.stdout if output.transcript is None else output.transcript)
         problems = list(run.problems)
         problems += ["the output is too long to be kept whole"] if output.is_cut else []
         problems += [f"the agent was ended after {self.timeout:g} s"] if output.timed_out else []
-        failed = "failed" if output.exit_code and run.outcome == "finished" else run.outcome
-        tail = output.stderr[-4 * _LAST :].decode(errors="replace").replace("\x00", "\ufffd")[-_LAST:]
+        outcome = "failed" if output.exit_code and run.outcome == "finished" else run.outcome
+        stderr_end = (
+            output.stderr[-4 * _LONGEST_STDERR :].decode(errors="replace").replace("\x00", "\ufffd")[-_LONGEST_STDERR:]
+        )
         run = replace(
             run,
-            outcome="timeout" if output.timed_out else failed,
+            outcome="timeout" if output.timed_out else outcome,
             exit_code=output.exit_code,
             complete=run.complete and not problems,
             problems=tuple(problems),
-            metadata={**run.metadata, **({"stderr": tail} if tail.strip() else {})},
+            metadata={**run.metadata, **({"stderr": stderr_end} if stderr_end.strip() else {})},
         )
         return run, output
 
-    def _read_output(self, written: bytes) -> AgentRun:
-        """Read a command's output as a transcript; unless a format is demanded, any other text is the answer."""
-        text = written.decode(errors="replace")
+    def _read_output(self, output: bytes) -> AgentRun:
+        """Read the output of a command as a transcript.
+
+        A text that is no transcript is the agent's answer, unless a format was asked for.
+        """
+        text = output.decode(errors="replace")
         try:
-            return self._begin_with_prompt(read_run(text.split("\n"), self.format))
+            return self._prepend_prompt(read_run(text.split("\n"), self.format))
         except UsageError as error:
             if self.format is not None or not text.strip():
                 return self._make_failed("failed", f"there is no transcript: {flatten(str(error), 300)}")
             return self._make_answered(text.rstrip("\r\n").replace("\x00", "\ufffd"))
 
     def _make_failed(self, outcome: Any, problem: str) -> AgentRun:
+        """Make the run of an agent of which nothing is known but that it failed, or took too long, and why."""
         return AgentRun(
-            steps=self._list_prompt(), outcome=outcome, complete=False, problems=(problem,), metadata={"source": "none"}
+            steps=self._make_prompt_step(),
+            outcome=outcome,
+            complete=False,
+            problems=(problem,),
+            metadata={"source": "none"},
         )
 
     def _make_answered(self, answer: str) -> AgentRun:
+        """Make the run of an agent of which nothing is known but its answer."""
         problem = "the agent wrote no transcript, so nobody knows which tools it called"
-        steps = (*self._list_prompt(), Step(role="assistant", text=answer, turn=1))
+        steps = (*self._make_prompt_step(), Step(role="assistant", text=answer, turn=1))
         return AgentRun(steps=steps, answer=answer, complete=False, problems=(problem,), metadata={"source": "text"})
 
-    def _begin_with_prompt(self, run: AgentRun) -> AgentRun:
+    def _prepend_prompt(self, run: AgentRun) -> AgentRun:
+        """Return a run that begins with the prompt, which is added if no step of the user has it."""
         if any(step.role == "user" and step.text.strip() == self.prompt.strip() for step in run.steps):
             return run
-        return replace(run, steps=(*self._list_prompt(), *run.steps))
+        return replace(run, steps=(*self._make_prompt_step(), *run.steps))
 
-    def _list_prompt(self) -> tuple[Step, ...]:
+    def _make_prompt_step(self) -> tuple[Step, ...]:
+        """Make the step in which the user gives the prompt, as a tuple of one."""
         return (Step(role="user", text=self.prompt),)
 
 
 def _check_arguments(prompt: object, agent: object, workspace: object, timeout: object, format: object) -> None:  # noqa: A002
-    """Raise ``UsageError`` for arguments of ``run_agent`` that cannot be."""
+    """Raise ``UsageError`` for arguments of ``run_agent`` that cannot be used."""
     if not isinstance(prompt, str) or not prompt.strip():
         raise UsageError(f"prompt must be a text that is not empty, got {show(prompt)}", argument="prompt")
     is_command = isinstance(agent, Sequence) and not isinstance(agent, str | bytes) and len(agent) > 0
@@ -198,7 +217,10 @@ def _check_arguments(prompt: object, agent: object, workspace: object, timeout: 
 def _prepare_copy(
     base: Path, workspace: str | os.PathLike[str] | None, *, with_git: bool
 ) -> tuple[Path, Path, Snapshot]:
-    """Copy the workspace, or an empty one, and look at the copy; returns the source, the copy and what is in it."""
+    """Copy a workspace, or an empty folder if it is ``None``, into ``base``.
+
+    Return the source, the copy, and a snapshot of the copy.
+    """
     base = base.resolve()
     source, copy = Path(workspace) if workspace is not None else base / "empty", base / "workspace"
     if workspace is None:
@@ -208,14 +230,18 @@ def _prepare_copy(
 
 
 def _make_env(env: Mapping[str, str | None] | None) -> dict[str, str]:
-    # An agent can be talked into printing what it has: with ADJUDGE_SECRET, a text can forge the answer of the judge.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
+    """Make the environment of an agent that is a command: that of this process, with the changes of ``env``.
+
+    Variables of adjudge itself are left out. A variable that ``env`` sets to ``None`` is removed.
+    """
+    # An agent may be talked into printing its environment. With ADJUDGE_SECRET, a text could forge a judge's answer.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_PREFIX)}
     merged = {**inherited, **(env or {})}
     return {name: value for name, value in merged.items() if value is not None}
 
 
 def _add_changes(run: AgentRun, before: Snapshot, source: Path, copy: Path) -> AgentRun:
-    """Add the files that the run changed; if either look at the workspace had problems, the run is not complete."""
+    """Add the files that the agent changed to its run. If a snapshot is not whole, the run is not complete."""
     after = look_at(copy)
     problems = [*run.problems, *before.problems, *after.problems]
     return replace(
@@ -228,22 +254,25 @@ def _add_changes(run: AgentRun, before: Snapshot, source: Path, copy: Path) -> A
 
 
 def _write_bundle(run: AgentRun, output: CommandOutput | None, folder: Path) -> Path:
-    """Write what an agent's run was and left into a new folder, and return that; raises ``UsageError``."""
+    """Write a run, the outputs of its command and the changed files into a new folder, and return that folder.
+
+    Raises ``UsageError`` where that fails.
+    """
     bundle = folder / make_id()
     try:
         bundle.mkdir(parents=True, mode=0o700)
         (bundle / "run.json").write_text(json.dumps(run.to_dict(), indent=1, ensure_ascii=False), encoding="utf-8")
         changes = "".join(f"{change.kind} {change.path}\n{change.diff}\n" for change in run.files)
         (bundle / "changes.diff").write_text(changes, encoding="utf-8")
-        for name, written in _list_outputs(output):
-            (bundle / name).write_bytes(written)
+        for name, content in _list_outputs(output):
+            (bundle / name).write_bytes(content)
     except OSError as error:
         raise UsageError(f"the bundle cannot be kept in {folder}: {error.strerror}", argument="keep") from None
     return bundle
 
 
 def _list_outputs(output: CommandOutput | None) -> list[tuple[str, bytes]]:
-    """List the files of a command's output, each with its name and bytes."""
+    """List the outputs of a command as files to write, each with its name and its bytes."""
     if output is None:
         return []
     outputs = [("stdout.txt", output.stdout), ("stderr.txt", output.stderr)]

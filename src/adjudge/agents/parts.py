@@ -17,7 +17,7 @@ from adjudge.formats.text import quote
 PartKind = Literal["call", "turn"]
 
 _LEAST_BEFORE = 4_000
-"""Characters below which nothing of what came before is shown: a few cut words would say nothing."""
+"""The fewest characters in which the steps before a part are shown; in less room, only their number is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,35 +32,42 @@ class RunPart:
 
     @property
     def name(self) -> str:
-        """The part in results and recordings, such as ``call 3``."""
+        """The name of the part in results and recordings, such as ``call 3``."""
         return f"{self.kind} {self.number}"
 
 
 def list_parts(run: AgentRun, kind: PartKind) -> tuple[RunPart, ...]:
-    """List the calls of a run, or its turns; a turn is everything from the first to the last step of one reply."""
+    """List the parts of a run of one kind: its calls, or its turns.
+
+    A turn is everything from the first to the last step of one reply of the agent.
+    """
     if kind == "call":
-        places = [(place, place + 1) for place, step in enumerate(run.steps) if step.call is not None]
+        bounds = [(index, index + 1) for index, step in enumerate(run.steps) if step.call is not None]
     else:
         turns: dict[int, tuple[int, int]] = {}
-        for place, step in enumerate(run.steps):
+        for index, step in enumerate(run.steps):
             if step.role == "assistant":
-                turns[step.turn] = (turns.get(step.turn, (place, 0))[0], place + 1)
-        places = list(turns.values())
-    return tuple([RunPart(kind=kind, number=nr, begin=begin, end=end) for nr, (begin, end) in enumerate(places, 1)])
+                begin, _ = turns.get(step.turn, (index, 0))  # the first step of the turn, which may be this one
+                turns[step.turn] = (begin, index + 1)
+        bounds = list(turns.values())
+    return tuple(
+        [RunPart(kind=kind, number=number, begin=begin, end=end) for number, (begin, end) in enumerate(bounds, 1)]
+    )
 
 
 def describe_part(run: AgentRun, part: RunPart) -> str:
-    """Name a part and the tools that it calls, for people."""
+    """Describe a part for people: its name, and the tools that it calls."""
     tools = list(dict.fromkeys(step.call.tool for step in run.steps[part.begin : part.end] if step.call is not None))
-    named = ", ".join(quote(tool, 60) for tool in tools[:3]) + (f" and {len(tools) - 3} more" if len(tools) > 3 else "")
-    return f"{part.name} ({named})" if named else part.name
+    tool_names = ", ".join(quote(tool, 60) for tool in tools[:3])
+    tool_names += f" and {len(tools) - 3} more" if len(tools) > 3 else ""
+    return f"{part.name} ({tool_names})" if tool_names else part.name
 
 
 def render_part(run: AgentRun, part: RunPart) -> RenderedRun:
     """Render a part for a judge within the run's budget: what came ``before`` it, and what is ``judged``.
 
-    What is judged goes first where room is short: it may take three quarters. Raises ``UsageError`` for a part of so
-    many steps that even the names of their tools do not fit.
+    What is judged may take up to three quarters of the room, and what came before gets the rest. Raises ``UsageError``
+    for a part of so many steps that even the names of their tools do not fit.
     """
     room = run.budget * CHARACTERS
     judged = [step for step in run.steps[part.begin : part.end] if step.role != "system"]
@@ -72,9 +79,9 @@ def render_part(run: AgentRun, part: RunPart) -> RenderedRun:
 
 
 def _render_judged(steps: Sequence[Step], room: int, part: RunPart) -> tuple[str, int]:
-    """Render the steps of the part that is judged, within ``room``, and count the characters that were left out.
+    """Render the steps of the judged part in at most ``room`` characters, and count the characters that were left out.
 
-    Raises ``UsageError``.
+    Raises ``UsageError`` where that is not possible.
     """
     limit = room
     while limit:
@@ -91,7 +98,10 @@ def _render_judged(steps: Sequence[Step], room: int, part: RunPart) -> tuple[str
 
 
 def _render_before(steps: Sequence[Step], room: int) -> tuple[str, dict[str, Any]]:
-    """Render the steps before the part that is judged, within ``room``, and say what was left out of them."""
+    """Render the steps before the judged part in at most ``room`` characters, and count what was left out of them.
+
+    The counts have the form of ``RenderedRun.left_out``.
+    """
     if room >= _LEAST_BEFORE:
         rendered = render_steps(steps, room)
         return rendered.text, dict(rendered.left_out)

@@ -13,8 +13,8 @@ from adjudge.agents.transcript import (
     Transcript,
     add_usages,
     read_arguments,
-    read_kind,
     read_name,
+    read_string,
     read_text,
     read_usage,
     write_answer,
@@ -22,9 +22,9 @@ from adjudge.agents.transcript import (
 from adjudge.formats.text import quote
 from adjudge.result import Usage
 
-_KINDS = frozenset({"request", "response"})
+_MESSAGE_KINDS = frozenset({"request", "response"})
 
-_IGNORED = frozenset(
+_IGNORED_PARTS = frozenset(
     {
         "file",
         "instruction",
@@ -38,31 +38,31 @@ _IGNORED = frozenset(
 )
 """Parts that are neither words nor calls."""
 
-_CUT_OFF = frozenset({"length", "content_filter", "error"})
+_CUT_OFF_REASONS = frozenset({"length", "content_filter", "error"})
 
-_OUTPUT_TOOL, _TAKEN = "final_result", "Final result processed."
-"""The tool by which a model gives its output, unless its agent calls it otherwise, and what that returns."""
+_OUTPUT_TOOL, _OUTPUT_TAKEN = "final_result", "Final result processed."
+"""The name of the tool by which a model gives its output, unless its agent names it otherwise, and its result."""
 
 
 def is_pydantic_ai(entry: dict[str, Any]) -> bool:
     """Return whether an object is a message of pydantic-ai."""
-    return read_kind(entry, "kind") in _KINDS and isinstance(entry.get("parts"), list)
+    return read_string(entry, "kind") in _MESSAGE_KINDS and isinstance(entry.get("parts"), list)
 
 
 def read_pydantic_ai(document: Document) -> AgentRun:
-    """Read a run from its messages."""
+    """Read the run of an agent from its messages."""
     transcript = Transcript("pydantic_ai")
     for number in document.unreadable:
         transcript.report(f"line {number} cannot be read")
     usages: list[Usage | None] = []
     conversation: str | None = None
     for number, message in zip(document.numbers, document.objects, strict=True):
-        name = read_name(message.get("conversation_id"))
-        if name is not None and conversation not in (None, name):
+        conversation_id = read_name(message.get("conversation_id"))
+        if conversation_id is not None and conversation not in (None, conversation_id):
             transcript.report(f"message {number} is of another conversation")
-        conversation = name or conversation
+        conversation = conversation_id or conversation
         _read_message(transcript, number, message)
-        if read_kind(message, "kind") == "response":
+        if read_string(message, "kind") == "response":
             usages.append(read_usage(message.get("usage"), cached="cache_read_tokens", written="cache_write_tokens"))
     answer = transcript.get_last_text()
     if answer is None:
@@ -75,13 +75,14 @@ def read_pydantic_ai(document: Document) -> AgentRun:
 
 
 def _find_output(transcript: Transcript, last: dict[str, Any]) -> str | None:
-    """Find the output that an agent gave by a call: the framework says after it that it was taken.
+    """Find the output that an agent gave by a call; ``None`` if it gave none.
 
-    Only for the framework's own name of that tool: any other tool could return the same words.
+    The last message says that the framework took the output. Only the framework's own name of that tool counts, because
+    any other tool could return the same words.
     """
-    parts = last.get("parts") if read_kind(last, "kind") == "request" else None
+    parts = last.get("parts") if read_string(last, "kind") == "request" else None
     for part in parts if isinstance(parts, list) else []:
-        if read_kind(part, "content") == _TAKEN and read_kind(part, "tool_name").startswith(_OUTPUT_TOOL):
+        if read_string(part, "content") == _OUTPUT_TAKEN and read_string(part, "tool_name").startswith(_OUTPUT_TOOL):
             call_id = part.get("tool_call_id")
             call, result = transcript.get_call(call_id), transcript.get_result(call_id)
             if call is not None and call.tool == part["tool_name"] and result is not None:
@@ -90,24 +91,31 @@ def _find_output(transcript: Transcript, last: dict[str, Any]) -> str | None:
 
 
 def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) -> None:
-    """Read what the model was sent, or what it replied; report a message that was cut off, and unknown parts."""
-    kind, parts = read_kind(message, "kind"), message.get("parts")
-    if kind not in _KINDS or not isinstance(parts, list):
+    """Read a message to or from the model; report one that was cut off, and parts of unknown kinds."""
+    kind, parts = read_string(message, "kind"), message.get("parts")
+    if kind not in _MESSAGE_KINDS or not isinstance(parts, list):
         transcript.report(f"message {number} is of a kind that is not known here: {quote(kind, 60)}")
         return
-    if read_kind(message, "state") not in ("", "complete") or read_kind(message, "finish_reason") in _CUT_OFF:
+    if (
+        read_string(message, "state") not in ("", "complete")
+        or read_string(message, "finish_reason") in _CUT_OFF_REASONS
+    ):
         transcript.report(f"message {number} was cut off")
     for part in parts:
-        made = part if isinstance(part, dict) else {}
-        known = _read_request(transcript, made) if kind == "request" else _read_response(transcript, number, made)
-        if not known:
-            named = quote(read_kind(made, "part_kind"), 60)
-            transcript.report(f"message {number} has a part that is not known here: {named}")
+        members = part if isinstance(part, dict) else {}
+        is_known = (
+            _read_request_part(transcript, members)
+            if kind == "request"
+            else _read_response_part(transcript, number, members)
+        )
+        if not is_known:
+            part_kind = quote(read_string(members, "part_kind"), 60)
+            transcript.report(f"message {number} has a part that is not known here: {part_kind}")
 
 
-def _read_request(transcript: Transcript, part: dict[str, Any]) -> bool:
-    """Read a part of a request to the model, and return whether its kind is known."""
-    kind, content = read_kind(part, "part_kind"), part.get("content")
+def _read_request_part(transcript: Transcript, part: dict[str, Any]) -> bool:
+    """Read a part of a message to the model, and return whether its kind is known."""
+    kind, content = read_string(part, "part_kind"), part.get("content")
     if kind == "tool-return":
         failed = part.get("outcome", "success") != "success"
         transcript.add_result(part.get("tool_call_id"), read_text(content), failed=failed)
@@ -118,13 +126,13 @@ def _read_request(transcript: Transcript, part: dict[str, Any]) -> bool:
     elif kind == "system-prompt":
         transcript.add_text("system", read_text(content))
     else:
-        return kind in _IGNORED
+        return kind in _IGNORED_PARTS
     return True
 
 
-def _read_response(transcript: Transcript, number: int, part: dict[str, Any]) -> bool:
-    """Read a part of what the model replied, and return whether its kind is known."""
-    kind, reply = read_kind(part, "part_kind"), f"message {number}"
+def _read_response_part(transcript: Transcript, number: int, part: dict[str, Any]) -> bool:
+    """Read a part of a message from the model, and return whether its kind is known."""
+    kind, reply = read_string(part, "part_kind"), f"message {number}"
     if kind == "text":
         transcript.add_text("assistant", read_text(part.get("content")), reply=reply)
     elif kind in ("tool-call", "builtin-tool-call"):
@@ -134,5 +142,5 @@ def _read_response(transcript: Transcript, number: int, part: dict[str, Any]) ->
         failed = part.get("outcome", "success") != "success"
         transcript.add_result(part.get("tool_call_id"), read_text(part.get("content")), failed=failed)
     else:
-        return kind in _IGNORED
+        return kind in _IGNORED_PARTS
     return True

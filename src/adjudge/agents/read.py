@@ -1,4 +1,4 @@
-"""Reading a run from what an agent left: which tool wrote it, and the reader for that."""
+"""Reading a run from the transcript of an agent: the format is detected, and the reader for that is called."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _READERS: Mapping[str, tuple[Callable[[dict[str, Any]], bool], Callable[[Documen
     "otel": (is_otel, read_otel),
 }
 
-_FIRST = 50
-"""Objects that are looked at to find out which tool wrote a transcript."""
+_MOST_EXAMINED = 50
+"""The most objects that are looked at to detect the format of a transcript."""
 
 
 def read_run(
@@ -75,21 +75,21 @@ def read_run(
     document = read_document(source)
     chosen = format or _detect_format(document)
     if chosen == "adjudge":
-        return _read_own(document)
-    is_one, read = _READERS[chosen]
-    if not any(map(is_one, document.objects)):
+        return _read_written_run(document)
+    is_of_format, read_transcript = _READERS[chosen]
+    if not any(map(is_of_format, document.objects)):
         raise UsageError(f"{document.name} is no transcript of the format {chosen!r}", argument="source")
-    return read(document)
+    return read_transcript(document)
 
 
 def _detect_format(document: Document) -> str:
-    """Return the format of the first object that a reader knows. Raises ``UsageError`` if no reader knows one."""
-    for entry in document.objects[:_FIRST]:
+    """Return the format of the first object that is of a known one. Raises ``UsageError`` if there is none."""
+    for entry in document.objects[:_MOST_EXAMINED]:
         if entry.get("schema") == AgentRun.schema:
             return "adjudge"
-        for name, (is_one, _) in _READERS.items():
-            if is_one(entry):
-                return _name_convention(document) if name == "otel" else name
+        for name, (is_of_format, _) in _READERS.items():
+            if is_of_format(entry):
+                return _detect_convention(document) if name == "otel" else name
     raise UsageError(
         f"{document.name} is no transcript of a tool that is known here; the formats are "
         f"{', '.join(get_args(RunFormat))}",
@@ -97,12 +97,16 @@ def _detect_format(document: Document) -> str:
     )
 
 
-def _name_convention(document: Document) -> str:
-    """Name the convention of spans, which those of a web server around the agent do not have."""
+def _detect_convention(document: Document) -> str:
+    """Return the convention of a document of spans: ``openinference`` if any of them follows it, else ``otel``.
+
+    The first spans may be those of a web server around the agent, which follow neither.
+    """
     return "openinference" if any(map(is_openinference, document.objects)) else "otel"
 
 
-def _read_own(document: Document) -> AgentRun:
+def _read_written_run(document: Document) -> AgentRun:
+    """Read a run that ``AgentRun.to_dict`` wrote. Raises ``UsageError`` for a document that holds more than that."""
     if len(document.objects) != 1 or document.unreadable:
         raise UsageError(f"{document.name} does not hold one run and nothing else", argument="source")
     return AgentRun.from_dict(document.objects[0])

@@ -150,9 +150,10 @@ class AgentRun:
 T = TypeVar("T")
 
 
-def _check_members(name: str, value: Any, kind: type[T]) -> tuple[T, ...]:
+def _check_members(name: str, value: Any, member_type: type[T]) -> tuple[T, ...]:
+    """Return a list as a tuple. Raises ``UsageError`` unless it is a list whose members all have one type."""
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if not is_list or not all(isinstance(member, kind) for member in value):
-        noun = "texts" if kind is str else kind.__name__
+    if not is_list or not all(isinstance(member, member_type) for member in value):
+        noun = "texts" if member_type is str else member_type.__name__
         raise UsageError(f"{name} must be a list of {noun}, got {show(value)}", argument=name)
     return tuple(value)

@@ -1,7 +1,7 @@
-"""The objects of a transcript, in order, from a file or from a program; what cannot be read among them is counted.
+"""The objects of a transcript, in order, from a file or from a program, and the lines that could not be read.
 
-Whoever wrote a transcript may want it to be believed, or its reader to stop. So sizes are limited, only regular files
-are read, JSON is read strictly, and characters that no text can hold are replaced where they stand.
+The author of a transcript may want to deceive its reader, or to make it fail. So sizes are limited, only regular files
+are read, JSON is read strictly, and characters that no text can hold are replaced.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MOST_BYTES = 50_000_000
 
 MOST_LINES = 500_000
 
-_HIDDEN = re.compile("[\x00\ud800-\udfff]")
+_FORBIDDEN = re.compile("[\x00\ud800-\udfff]")
 
-_ESCAPED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+_ESCAPED_FORBIDDEN = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +67,18 @@ def read_document(source: object) -> Document:
 def _read_text(text: str, name: str) -> Document:
     """Read a file as one JSON value, if it looks like one and is one; else as lines of JSON."""
     if text.lstrip()[:1] == "[" or "\n" not in text.strip():
-        whole = _read_whole(text, name)
-        if whole is not None:
-            return whole
+        document = _read_json_value(text, name)
+        if document is not None:
+            return document
     lines = text.split("\n")
     if len(lines) > 1 and lines[0].strip() == "{":  # one object over many lines
-        whole = _read_whole(text, name)
-        if whole is not None:
-            return whole
+        document = _read_json_value(text, name)
+        if document is not None:
+            return document
     return _read_lines(lines, name)
 
 
-def _read_whole(text: str, name: str) -> Document | None:
+def _read_json_value(text: str, name: str) -> Document | None:
     """Read a text as one JSON value; ``None`` for what is no JSON. Raises ``UsageError`` for JSON without objects."""
     try:
         value = read_json(text)
@@ -87,13 +87,13 @@ def _read_whole(text: str, name: str) -> Document | None:
     members = value if isinstance(value, list) else [value]
     if not members or not all(isinstance(member, dict) for member in members):
         raise UsageError(f"{name} is no transcript: it is JSON and holds no objects", argument="source")
-    if _ESCAPED.search(text):
-        members = [_replace_hidden(member) for member in members]
+    if _ESCAPED_FORBIDDEN.search(text):
+        members = [_replace_forbidden(member) for member in members]
     return Document(name=name, objects=tuple(members), numbers=tuple(range(1, len(members) + 1)), whole=True)
 
 
 def _read_lines(lines: Sequence[str], name: str) -> Document:
-    """Read JSON lines; lines that are no object are listed as unreadable. Raises ``UsageError``."""
+    """Read lines of JSON; those that are no object count as unreadable. Raises ``UsageError`` if all of them are."""
     if len(lines) > MOST_LINES:
         raise UsageError(f"{name} has more than {MOST_LINES:,} lines", argument="source")
     objects: list[dict[str, Any]] = []
@@ -114,18 +114,18 @@ def _read_lines(lines: Sequence[str], name: str) -> Document:
 
 
 def _read_line(line: str) -> dict[str, Any] | None:
-    """Read a line that is a JSON object, without hidden characters; ``None`` for any other line."""
+    """Read a line that is a JSON object, with forbidden characters replaced; ``None`` for any other line."""
     try:
         value = read_json(line)
     except ValueError:
         return None
     if not isinstance(value, dict):
         return None
-    return _replace_hidden(value) if _ESCAPED.search(line) or _HIDDEN.search(line) else value
+    return _replace_forbidden(value) if _ESCAPED_FORBIDDEN.search(line) or _FORBIDDEN.search(line) else value
 
 
 def _read_objects(members: Sequence[Mapping[str, Any]]) -> Document:
-    """Read the objects of a program as plain data. Raises ``UsageError`` for too much of them, and for no JSON."""
+    """Read the objects of a program. Raises ``UsageError`` for too many or too large ones, and for what is no JSON."""
     if len(members) > MOST_LINES:
         raise UsageError(f"source has more than {MOST_LINES:,} objects", argument="source")
     if find_excess(members, MOST_BYTES) is not None:
@@ -134,21 +134,22 @@ def _read_objects(members: Sequence[Mapping[str, Any]]) -> Document:
         plain = [to_json_value(member) for member in members]
     except (ValueError, RecursionError) as error:
         raise UsageError(f"source holds what is no JSON: {error}", argument="source") from None
-    objects = tuple([_replace_hidden(member) for member in plain])
+    objects = tuple([_replace_forbidden(member) for member in plain])
     return Document(name="objects", objects=objects, numbers=tuple(range(1, len(objects) + 1)), whole=True)
 
 
 def _check_total(size: int) -> None:
+    """Raise ``UsageError`` for lines with more than ``MOST_BYTES`` characters together."""
     if size > MOST_BYTES:
         raise UsageError(f"source comes to more than {MOST_BYTES:,} characters", argument="source")
 
 
-def _replace_hidden(value: Any) -> Any:
-    """Replace NUL and halves of surrogate pairs, which no text of ours may hold, where they stand."""
+def _replace_forbidden(value: Any) -> Any:
+    """Copy a value, with a mark in place of each NUL and half surrogate pair, which no text of ours may hold."""
     if isinstance(value, str):
-        return _HIDDEN.sub("\ufffd", value)
+        return _FORBIDDEN.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_replace_hidden(member) for member in value]
+        return [_replace_forbidden(member) for member in value]
     if isinstance(value, dict):
-        return {_replace_hidden(name): _replace_hidden(member) for name, member in value.items()}
+        return {_replace_forbidden(name): _replace_forbidden(member) for name, member in value.items()}
     return value

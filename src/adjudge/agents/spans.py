@@ -17,9 +17,9 @@ from adjudge.errors import UsageError
 from adjudge.formats.exported import find_members, read_time
 
 KIND = "openinference.span.kind"
-"""The attribute by which spans of OpenInference are told from others; Phoenix has it beside the attributes as well."""
+"""The attribute that only spans of OpenInference have. Phoenix writes it beside the attributes as well."""
 
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Span:
 
     @property
     def duration_ms(self) -> float | None:
-        """Milliseconds that it took; ``None`` where they are not known."""
+        """The milliseconds between begin and end; ``None`` where these are not known."""
         return (self.end - self.start) / 1e6 if self.start and self.end >= self.start else None
 
 
@@ -54,22 +54,23 @@ def is_span(entry: dict[str, Any]) -> bool:
 
 
 def _is_page(entry: dict[str, Any]) -> bool:
+    """Return whether an object is a page of spans, as the API of Phoenix returns them."""
     rows = entry.get("data")
     first = rows[0] if isinstance(rows, list) and rows else None
     return isinstance(first, dict) and "data" not in first and is_span(first)
 
 
 def list_spans(document: Document, transcript: Transcript) -> list[Span]:
-    """List the spans of one trace in the order in which they began; raises ``UsageError`` for those of several."""
+    """List the spans of one trace in the order in which they began. Raises ``UsageError`` for several traces."""
     for number in document.unreadable:
         transcript.report(f"line {number} cannot be read")
-    spans = sorted(_list_all(document, transcript), key=lambda span: span.start)
+    spans = sorted(_iterate_document(document, transcript), key=lambda span: span.start)
     check_single(document, {span.trace for span in spans})
     return spans
 
 
 def check_single(document: Document, traces: set[str]) -> None:
-    """Raise ``UsageError`` for more than one trace."""
+    """Raise ``UsageError`` for a document with more than one trace."""
     if len(traces) > 1:
         raise UsageError(
             f"{document.name} holds {len(traces)} traces; hand in the spans of one, which are one run",
@@ -78,22 +79,23 @@ def check_single(document: Document, traces: set[str]) -> None:
 
 
 def iterate_spans(entry: dict[str, Any], transcript: Transcript) -> Iterator[Span]:
-    """Yield the spans that an object is or holds."""
+    """Yield the spans in an object, which is a span, an export as OTLP, or a page of Phoenix."""
     if "resourceSpans" in entry:
-        yield from _list_otlp(entry, transcript)
+        yield from _iterate_otlp(entry, transcript)
     elif _is_page(entry):
         if entry.get("next_cursor") is not None:
             transcript.report("further spans are on a page that is not here")
         for row in entry["data"]:
             if isinstance(row, dict) and is_span(row):
-                yield _read_span(row)
+                yield _read_sdk_span(row)
             else:
                 transcript.report("a span cannot be read")
     else:
-        yield _read_span(entry)
+        yield _read_sdk_span(entry)
 
 
-def _list_all(document: Document, transcript: Transcript) -> Iterator[Span]:
+def _iterate_document(document: Document, transcript: Transcript) -> Iterator[Span]:
+    """Yield all spans of a document; report objects that are none."""
     for number, entry in zip(document.numbers, document.objects, strict=True):
         if is_span(entry):
             yield from iterate_spans(entry, transcript)
@@ -101,7 +103,7 @@ def _list_all(document: Document, transcript: Transcript) -> Iterator[Span]:
             transcript.report(f"line {number} is no span")
 
 
-def _list_otlp(entry: dict[str, Any], transcript: Transcript) -> Iterator[Span]:
+def _iterate_otlp(entry: dict[str, Any], transcript: Transcript) -> Iterator[Span]:
     """Yield the spans of an export as OTLP; report what cannot be read, and attributes that were dropped."""
     resources = entry["resourceSpans"]
     for resource in resources if isinstance(resources, list) else []:
@@ -118,6 +120,7 @@ def _list_otlp(entry: dict[str, Any], transcript: Transcript) -> Iterator[Span]:
 
 
 def _read_otlp_span(span: dict[str, Any]) -> Span:
+    """Read a span as OTLP writes it."""
     status = span.get("status")
     status = status if isinstance(status, dict) else {}
     return Span(
@@ -129,12 +132,12 @@ def _read_otlp_span(span: dict[str, Any]) -> Span:
         end=_read_nanoseconds(span.get("endTimeUnixNano")),
         failed=status.get("code") in (2, "STATUS_CODE_ERROR"),
         message=read_text(status.get("message")),
-        attributes=_read_pairs(span.get("attributes")),
+        attributes=_read_otlp_attributes(span.get("attributes")),
     )
 
 
-def _read_span(row: dict[str, Any]) -> Span:
-    """Read a span as the SDK writes it, or Phoenix, which has its kind and status beside the rest."""
+def _read_sdk_span(row: dict[str, Any]) -> Span:
+    """Read a span as the SDK of Python writes it, or Phoenix, which writes its kind and status beside the rest."""
     context, status = find_members(row, "context", "."), row.get("status")
     status = status if isinstance(status, dict) else {}
     attributes = find_members(row, "attributes", ".")
@@ -152,37 +155,39 @@ def _read_span(row: dict[str, Any]) -> Span:
     )
 
 
-def _read_pairs(pairs: Any) -> dict[str, Any]:
+def _read_otlp_attributes(pairs: Any) -> dict[str, Any]:
+    """Read attributes as OTLP writes them: a list of pairs of a key and a value."""
     return {
-        pair["key"]: _read_value(pair.get("value"))
+        pair["key"]: _read_otlp_value(pair.get("value"))
         for pair in (pairs if isinstance(pairs, list) else [])
         if isinstance(pair, dict) and isinstance(pair.get("key"), str)
     }
 
 
-def _read_value(value: Any) -> Any:
-    """Read a value of OTLP, which is wrapped in a member that names its type."""
+def _read_otlp_value(value: Any) -> Any:
+    """Read a value as OTLP writes it: in an object whose only member names its type, such as ``intValue``."""
     if not isinstance(value, dict) or len(value) != 1:
         return None
     kind, inner = next(iter(value.items()))
     if kind == "intValue":
-        return int(inner) if isinstance(inner, str) and _WHOLE.fullmatch(inner) else inner
+        return int(inner) if isinstance(inner, str) and _WHOLE_NUMBER.fullmatch(inner) else inner
     if kind == "arrayValue":
         members = inner.get("values") if isinstance(inner, dict) else None
-        return [_read_value(member) for member in members] if isinstance(members, list) else []
+        return [_read_otlp_value(member) for member in members] if isinstance(members, list) else []
     if kind == "kvlistValue":
-        return _read_pairs(inner.get("values") if isinstance(inner, dict) else None)
+        return _read_otlp_attributes(inner.get("values") if isinstance(inner, dict) else None)
     return inner
 
 
 def _read_nanoseconds(value: Any) -> int:
-    if isinstance(value, str) and _WHOLE.fullmatch(value):
+    """Read a time as OTLP writes it, in nanoseconds since 1970; 0 for a value that is none."""
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
         value = int(value)
     return value if type(value) is int and 0 <= value < 2**63 else 0
 
 
 def read_moment(value: Any) -> int:
-    """Read a time as nanoseconds since 1970; 0 for what is none."""
+    """Read a time, and return it in nanoseconds since 1970; 0 for a value that is none."""
     moment = read_time(value)
     try:
         return 0 if moment is None else max(0, round(moment.timestamp() * 1e9))

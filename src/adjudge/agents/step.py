@@ -114,7 +114,7 @@ class Step:
         check_choice("role", self.role, get_args(Role))
         check_text("text", self.text)
         if self.call is not None and (not isinstance(self.call, AgentCall) or self.role != "assistant" or self.text):
-            raise UsageError("call is a AgentCall in a step of the assistant without text", argument="call")
+            raise UsageError("call is an AgentCall in a step of the assistant without text", argument="call")
         if isinstance(self.turn, bool) or not isinstance(self.turn, int) or self.turn < 0:
             raise UsageError(f"turn must be a whole number of at least 0, got {show(self.turn)}", argument="turn")
 
@@ -172,7 +172,7 @@ class FileChange:
 
 
 def check_text(name: str, value: object, *, optional: bool = False) -> None:
-    """Raise ``UsageError`` unless a value is a text, or ``None`` where that may be."""
+    """Raise ``UsageError`` unless a value is a text, or ``None`` where that is allowed."""
     if not isinstance(value, str) and not (optional and value is None):
         raise UsageError(f"{name} must be a text{' or None' if optional else ''}, got {show(value)}", argument=name)
 

@@ -1,6 +1,6 @@
-"""A run from a trace: the requests to models and the calls of tools in it, whoever's conventions name them.
+"""Reading a run from a trace: from its requests to models and its executions of tools, whatever its conventions.
 
-What the model was sent and what it answered says what was called; the spans of tools say how each call went. Both are
+The messages to and from models say which tools were called, and the spans of tools say how each call went. Both are
 compared: a tool that ran and that no message calls, and one that ran with other arguments, are problems of the run.
 """
 
@@ -27,8 +27,8 @@ from adjudge.agents.transcript import (
 from adjudge.formats.text import quote
 from adjudge.result import Usage
 
-_INNER = frozenset({"TOOL", "EVALUATOR", "GUARDRAIL"})
-"""Kinds of spans, as OpenInference and Langfuse name them, in which requests and calls are not the agent's own."""
+_INNER_KINDS = frozenset({"TOOL", "EVALUATOR", "GUARDRAIL"})
+"""Kinds of spans, as OpenInference and Langfuse name them, inside which requests and calls are not the agent's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Trace:
 
 
 def index_spans(spans: Sequence[Span], transcript: Transcript) -> dict[str, Span]:
-    """Return spans by their ids; an id that occurs twice is a problem."""
+    """Return spans by their ids; an id that occurs twice is reported."""
     indexed = {span.id: span for span in spans}
     if len(indexed) != len(spans):
         transcript.report("a span stands there twice")
@@ -87,9 +87,9 @@ def index_spans(spans: Sequence[Span], transcript: Transcript) -> dict[str, Span
 
 
 def find_holders(spans: Mapping[str, Span], is_wanted: Callable[[Span], bool]) -> dict[str, Span | None]:
-    """Find for each span the nearest one that holds it and is wanted; a loop of spans has none.
+    """Find for each span the nearest span around it that is wanted; ``None`` without one, and in a loop of spans.
 
-    Each is looked at once: spans that hold one another in a long row would take the square of their number.
+    Each span is looked at once, because spans inside each other in a long row would take the square of their number.
     """
     holders: dict[str, Span | None] = {}
     for span in spans.values():
@@ -100,36 +100,38 @@ def find_holders(spans: Mapping[str, Span], is_wanted: Callable[[Span], bool]) -
             if outer is None or is_wanted(outer):
                 holders[span.id] = outer
             else:
-                span = outer  # noqa: PLW2901 - upward, until one is known
+                span = outer  # noqa: PLW2901 - outward, up to a span whose holder is known
         nearest = holders.get(span.id)
-        for name in path:
-            holders.setdefault(name, nearest)
+        for span_id in path:
+            holders.setdefault(span_id, nearest)
     return holders
 
 
 def find_sub_agents(
     spans: Mapping[str, Span], find_kind: Callable[[Span], str], find_name: Callable[[Span], Any]
 ) -> dict[str, str | None]:
-    """Name the sub-agent that each span is of: what happens inside of a tool or a check is not the agent's own.
+    """Return the name of the sub-agent that each span is of; ``None`` for the agent itself.
 
-    Each span is asked once for its kind and its name, which may be looked for in all that it has, and not again for
-    each span that it holds.
+    Everything inside a tool or a check is a sub-agent's. ``find_kind`` and ``find_name`` are called once for a span,
+    because they may look through all that it has.
     """
-    kinds = {name: find_kind(span) for name, span in spans.items()}
-    inner = find_holders(spans, lambda span: kinds[span.id] in _INNER)
+    kinds = {span_id: find_kind(span) for span_id, span in spans.items()}
+    inner_holders = find_holders(spans, lambda span: kinds[span.id] in _INNER_KINDS)
     agents = find_holders(spans, lambda span: kinds[span.id] == "AGENT")
-    # Those that no tool holds are the agent that has the tool.
-    within = {agent.id: agent for agent in agents.values() if agent is not None and inner[agent.id] is not None}
-    called = {name: read_name(find_name(agent)) for name, agent in within.items()}
+    # An agent that is not inside a tool or a check is the agent itself.
+    sub_agents = {
+        agent.id: agent for agent in agents.values() if agent is not None and inner_holders[agent.id] is not None
+    }
+    sub_agent_names = {agent_id: read_name(find_name(agent)) for agent_id, agent in sub_agents.items()}
     names: dict[str, str | None] = {}
-    for name, agent in agents.items():
-        named = None if agent is None else called.get(agent.id)
-        names[name] = None if inner[name] is None else named or "sub-agent"
+    for span_id, agent in agents.items():
+        name = None if agent is None else sub_agent_names.get(agent.id)
+        names[span_id] = None if inner_holders[span_id] is None else name or "sub-agent"
     return names
 
 
 def find_root(spans: Mapping[str, Span], transcript: Transcript) -> Span | None:
-    """Find the span that no other holds; several, or none, are a problem."""
+    """Find the span that is inside no other. If there are several, or none, report that and return ``None``."""
     roots = [span for span in spans.values() if span.parent is None]
     if len(roots) > 1:
         transcript.report("several spans are held by none, so they are not those of one run")
@@ -139,7 +141,10 @@ def find_root(spans: Mapping[str, Span], transcript: Transcript) -> Span | None:
 
 
 def open_output(value: Any) -> Any:
-    """Return what a run gave back; a graph of LangChain has it as ``structured_response`` in its state."""
+    """Return what a run gave back, read from JSON where it is a text.
+
+    Of the state of a LangChain graph, that is its ``structured_response``.
+    """
     output = open_json(value)
     if isinstance(output, dict) and isinstance(output.get("messages"), list):
         return output.get("structured_response")
@@ -147,7 +152,10 @@ def open_output(value: Any) -> Any:
 
 
 def open_tool_message(value: Any) -> tuple[str | None, str | None]:
-    """Return the result that a value is, and the id of its call where it is a message of LangChain that has one."""
+    """Read what a tool returned: its result as a text, and the id of the call that it answers.
+
+    Only a message of LangChain names that id; else it is ``None``.
+    """
     opened = open_json(value)
     message = opened.get("data", opened) if isinstance(opened, dict) else None
     if isinstance(message, dict) and isinstance(message.get("tool_call_id"), str) and "content" in message:
@@ -157,29 +165,35 @@ def open_tool_message(value: Any) -> tuple[str | None, str | None]:
 
 def read_trace(transcript: Transcript, trace: Trace) -> AgentRun:
     """Read the run of a trace."""
-    return _Reader(transcript, trace).make_run()
+    return _TraceReader(transcript, trace).make_run()
 
 
-class _Reader:
+class _TraceReader:
+    """Reads the requests and executions of a trace into a run."""
+
     def __init__(self, transcript: Transcript, trace: Trace) -> None:
+        """Collect the results of executions, and find for each span the request around it."""
         self.transcript, self.trace = transcript, trace
-        self.results = {run.call_id: run.result for run in trace.tools if isinstance(run.call_id, str) and run.result}
-        requests = {request.span.id for request in trace.requests}
-        self.inside = find_holders(trace.spans, lambda span: span.id in requests)
-        self.began = False
-        self.executed: set[str] = set()
+        self.result_of_call = {
+            run.call_id: run.result for run in trace.tools if isinstance(run.call_id, str) and run.result
+        }
+        request_ids = {request.span.id for request in trace.requests}
+        self.holding_request = find_holders(trace.spans, lambda span: span.id in request_ids)
+        """The request around each span, if there is one."""
+        self.has_begun = False
+        self.executed_call_ids: set[str] = set()
         """The ids of the calls whose tools were executed."""
 
     def make_run(self) -> AgentRun:
-        """Make the run of a trace: its requests first, in order, and then what its tools returned."""
+        """Make the run of the trace: first from its requests, in order, and then from the executions of tools."""
         transcript, root = self.transcript, self.trace.root
         self._check_spans()
         for request in self.trace.requests:
             self._read_request(request)
         answer = self._read_answer()
-        calls = _Calls(transcript)
+        matcher = _CallMatcher(transcript)
         for run in self.trace.tools:
-            self._read_tool(run, calls)
+            self._read_tool(run, matcher)
         if answer is None:
             transcript.report("it ends before the agent's last word, or that was not exported")
         failed = root.failed if root is not None else any(request.span.failed for request in self.trace.requests)
@@ -195,16 +209,16 @@ class _Reader:
         )
 
     def _check_spans(self) -> None:
-        """Report what shows that the export is not whole: no request, no end, or a span whose parent is missing."""
+        """Report signs that the export is not whole: no request, no end, or a span whose parent is missing."""
         if not self.trace.requests:
             self.transcript.report("no requests to a model were exported, so nobody knows which tools were called")
         root, spans, checked = self.trace.root, self.trace.spans, set[str]()
         if root is not None and not root.end:
             self.transcript.report("the run had not ended when it was exported")
-        for part in (*self.trace.requests, *self.trace.tools):
-            if root is not None and root.end and part.span.start > root.end:
+        for record in (*self.trace.requests, *self.trace.tools):
+            if root is not None and root.end and record.span.start > root.end:
                 self.transcript.report("something comes after the end of the run")
-            span: Span | None = part.span
+            span: Span | None = record.span
             while span is not None and span.id not in checked:
                 checked.add(span.id)
                 if span.parent is not None and span.parent not in spans:
@@ -212,16 +226,20 @@ class _Reader:
                 span = spans.get(span.parent) if span.parent is not None else None
 
     def _read_request(self, request: ModelRequest) -> None:
-        """Read a request to a model: what its messages have that earlier ones had not, and its reply."""
+        """Read a request to a model: its reply, and what is new in its messages.
+
+        Every request repeats the conversation so far, so only the first request of the agent has new words in its
+        input.
+        """
         if request.inputs is None or request.outputs is None:
             self.transcript.report("the messages of a request to a model were not exported")
         if request.cut_off:
             self.transcript.report("a message of the agent was cut off")
-        if self.inside.get(request.span.id) is not None:
-            self._read_again(request)
+        if self.holding_request.get(request.span.id) is not None:
+            self._read_second_record(request)
             return
-        is_first = request.agent is None and not self.began
-        self.began = self.began or is_first
+        is_first = request.agent is None and not self.has_begun
+        self.has_begun = self.has_begun or is_first
         for message in request.inputs or ():
             for part in message.parts:
                 if is_first and not isinstance(part, ResultPart):
@@ -232,8 +250,11 @@ class _Reader:
             for part in message.parts:
                 self._read_part(part, Message("assistant", ()), request, reply=request.span.id)
 
-    def _read_again(self, request: ModelRequest) -> None:
-        """Read a request inside of another one, which two programs that write traces saw: what is new in it counts."""
+    def _read_second_record(self, request: ModelRequest) -> None:
+        """Read a request inside another one, of which it is a second record by another program that writes traces.
+
+        Only calls and results that are new in it are read.
+        """
         for message in request.outputs or ():
             for part in message.parts:
                 is_known = isinstance(part, CallPart) and self.transcript.has_call(part.call_id)
@@ -241,7 +262,7 @@ class _Reader:
                     self._read_part(part, message, request, reply=request.span.id)
 
     def _read_repeated(self, part: MessagePart, request: ModelRequest) -> None:
-        """Read a part that was said before: a request repeats the whole conversation, with every result in it."""
+        """Read a part of what a request repeats of the conversation: only results can be new. Report unknown calls."""
         if isinstance(part, ResultPart):
             if not self.transcript.has_result(part.call_id):
                 self._add_result(part)
@@ -249,7 +270,7 @@ class _Reader:
             self.transcript.report("a message repeats a call that no request to a model has")
 
     def _read_part(self, part: MessagePart, message: Message, request: ModelRequest, reply: str | None) -> None:
-        """Read a part of a message; the words of a sub-agent are left out, and an unknown part is reported."""
+        """Read a part of a message; words of a sub-agent are left out, and a part of an unknown kind is reported."""
         if isinstance(part, Words):
             if request.agent is None:
                 self.transcript.add_text(message.role, part.text, reply=reply)
@@ -261,13 +282,19 @@ class _Reader:
             self.transcript.report(part.problem)
 
     def _add_result(self, part: ResultPart) -> None:
-        """Add a result; the tool's own span has it whole, where some put several into one message."""
-        known = self.results.get(part.call_id) if isinstance(part.call_id, str) else None
-        self.transcript.add_result(part.call_id, part.text if known is None else known, failed=part.failed)
+        """Add a result, as the span of its tool has it if there is one.
 
-    def _read_tool(self, run: ToolRun, calls: _Calls) -> None:
-        """Read the execution of a tool: it shows how a call went, and a call that no message has."""
-        call_id, transcript = calls.take(run), self.transcript
+        The span has the whole result, and some frameworks put several results into one message.
+        """
+        span_result = self.result_of_call.get(part.call_id) if isinstance(part.call_id, str) else None
+        self.transcript.add_result(part.call_id, part.text if span_result is None else span_result, failed=part.failed)
+
+    def _read_tool(self, run: ToolRun, matcher: _CallMatcher) -> None:
+        """Read the execution of a tool: note how its call went.
+
+        If no message has that call, it is reported and added.
+        """
+        call_id, transcript = matcher.take(run), self.transcript
         if call_id is None:
             call_id = run.call_id if isinstance(run.call_id, str) and run.call_id else f"span {run.span.id}"
             transcript.report("a tool was executed that no message of the agent calls")
@@ -275,9 +302,9 @@ class _Reader:
                 transcript.report("the arguments of a call were not exported")
             if not transcript.has_call(call_id):
                 transcript.add_call(run.tool, read_arguments(run.arguments), call_id, agent=run.agent)
-        elif call_id in self.executed:
+        elif call_id in self.executed_call_ids:
             transcript.report(f"the tool of the call {quote(call_id, 60)} ran twice")
-        self.executed.add(call_id)
+        self.executed_call_ids.add(call_id)
         if run.result is not None and not transcript.has_result(call_id):
             transcript.add_result(call_id, run.result)
         transcript.note_duration(call_id, run.span.duration_ms)
@@ -285,55 +312,58 @@ class _Reader:
             transcript.note_failure(call_id, run.failure)
 
     def _knows_failures(self) -> bool:
-        """Return whether each call's tool has a span: of one without, nobody knows whether it failed."""
+        """Return whether the tool of every call has a span; without one, nobody knows whether the call failed."""
         steps = self.transcript.steps
-        return not steps or all(step.call is None or step.call.call_id in self.executed for step in steps)
+        return not steps or all(step.call is None or step.call.call_id in self.executed_call_ids for step in steps)
 
     def _read_answer(self) -> str | None:
-        """Read the agent's last word: the text of its last reply, if that called nothing.
+        """Read the answer of the agent; ``None`` if there is none.
 
-        A run may also end with a call whose arguments are what it gives back. Its tool does not run, so that only the
-        comparison with what the run gave back tells it from a run that was cut off; such a call is noted as executed.
+        It is the text of the agent's last reply, if that has no calls. A run may also end with a call whose arguments
+        are its output. The tool of such a call does not run, so only the comparison with the output of the run shows
+        that the run was not cut off there. That call is noted as executed.
         """
         requests = [request for request in self.trace.requests if request.agent is None]
-        outputs = requests[-1].outputs if requests else None
-        parts = [part for message in outputs or () for part in message.parts]
+        reply = requests[-1].outputs if requests else None
+        parts = [part for message in reply or () for part in message.parts]
         calls = [part for part in parts if isinstance(part, CallPart)]
         if not calls:
             return "".join(part.text for part in parts if isinstance(part, Words)) or None
-        ended = self.trace.root is not None and self.trace.root.end and not self.trace.root.failed
+        has_ended = self.trace.root is not None and self.trace.root.end and not self.trace.root.failed
         for call in calls:
-            if ended and is_answer(call.arguments, self.trace.output):
+            if has_ended and is_answer(call.arguments, self.trace.output):
                 answer = write_answer(self.trace.output)
                 if not self.transcript.has_result(call.call_id):
                     self.transcript.add_result(call.call_id, answer)
                 if isinstance(call.call_id, str):
-                    self.executed.add(call.call_id)
+                    self.executed_call_ids.add(call.call_id)
                 return answer
         return None
 
 
-class _Calls:
-    """The calls of a run, found by what a tool's span says of the one that it executed."""
+class _CallMatcher:
+    """Finds the call that a tool was executed for, among those that no execution was matched with."""
 
     def __init__(self, transcript: Transcript) -> None:
+        """Collect the calls of a transcript by their tools, and by the texts of their arguments."""
         self.transcript = transcript
-        self.free: set[str] = set()
+        self.free_call_ids: set[str] = set()
         self.by_arguments: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.by_tool: dict[str, list[str]] = defaultdict(list)
-        for step in reversed(transcript.steps):  # the first is taken from the end
+        for step in reversed(transcript.steps):  # the first call is last in each list, from where it is taken
             call = step.call
             if call is None or call.call_id is None or not transcript.has_call(call.call_id):
                 continue
-            self.free.add(call.call_id)
+            self.free_call_ids.add(call.call_id)
             self.by_tool[call.tool].append(call.call_id)
-            for text in _list_texts(call.arguments):
+            for text in _list_argument_texts(call.arguments):
                 self.by_arguments[call.tool, text].append(call.call_id)
 
     def take(self, run: ToolRun) -> str | None:
-        """Take the call that a tool was executed for, which no later execution is given unless it names it.
+        """Take the call that a tool was executed for; ``None`` if no message has it.
 
-        ``None`` if no message has it.
+        It is found by the id that the execution names, else by the tool and its arguments. A call that was taken is
+        given to a later execution only if that names it.
         """
         if isinstance(run.call_id, str) and run.call_id:
             return self._take_named(run)
@@ -341,59 +371,65 @@ class _Calls:
         if run.arguments is None:
             return self._take_first_free(self.by_tool[tool])
         text = run.arguments if isinstance(run.arguments, str) else _write_json(run.arguments)
-        candidates = self.by_arguments.get((tool, text)) or self.by_arguments.get(
-            (tool, _write_json(read_arguments(text))), []
-        )
-        if run.answers in self.free and run.answers in candidates[-_MOST_ALIKE:]:
-            self.free.discard(run.answers)
+        candidates = self.by_arguments.get((tool, text))
+        if not candidates:  # the same arguments may be written as JSON in another way
+            candidates = self.by_arguments.get((tool, _write_json(read_arguments(text))), [])
+        if run.answers in self.free_call_ids and run.answers in candidates[-_MOST_COMPARED:]:
+            self.free_call_ids.discard(run.answers)
             return run.answers
         return self._take_first_free(candidates)
 
     def _take_named(self, run: ToolRun) -> str | None:
-        """Take the call that an execution names; report where the tool or the arguments are others.
+        """Take the call whose id an execution names; report it if the tool or its arguments are others.
 
-        The arguments are compared for the first execution alone. A further one is a problem anyway, and each
+        The arguments are compared only for the first execution of a call: a further one is reported anyway, and each
         comparison writes all arguments, which many short spans may name.
         """
         if not self.transcript.has_call(run.call_id):
             return None
-        is_first = run.call_id in self.free
-        self.free.discard(run.call_id)
+        is_first = run.call_id in self.free_call_ids
+        self.free_call_ids.discard(run.call_id)
         call = self.transcript.get_call(run.call_id)
         is_compared = is_first and run.arguments is not None
-        if is_compared and call is not None and not _are_arguments(call.arguments, run.arguments):
+        if is_compared and call is not None and not _are_same_arguments(call.arguments, run.arguments):
             self.transcript.report(f"the tool of the call {quote(run.call_id, 60)} ran with other arguments")
         if isinstance(run.tool, str) and call is not None and run.tool != call.tool:
             self.transcript.report(f"another tool than that of the call {quote(run.call_id, 60)} ran for it")
         return run.call_id
 
     def _take_first_free(self, candidates: list[str]) -> str | None:
+        """Take the first of some calls that was not taken yet; ``None`` if all were."""
         while candidates:
             call_id = candidates.pop()
-            if call_id in self.free:
-                self.free.discard(call_id)
+            if call_id in self.free_call_ids:
+                self.free_call_ids.discard(call_id)
                 return call_id
         return None
 
 
-_MOST_ALIKE = 100
-"""Calls with the same arguments among which the one that a result names is searched."""
+_MOST_COMPARED = 100
+"""The most calls with the same arguments among which the one that a result names is looked for."""
 
 
-def _are_arguments(arguments: Any, traced: Any) -> bool:
+def _are_same_arguments(arguments: Any, traced: Any) -> bool:
+    """Return whether the arguments that a span has are those of a call, in any way of writing them."""
     text = traced if isinstance(traced, str) else _write_json(traced)
-    return text in _list_texts(arguments) or _write_json(read_arguments(traced)) == _write_json(arguments)
+    return text in _list_argument_texts(arguments) or _write_json(read_arguments(traced)) == _write_json(arguments)
 
 
-def _list_texts(arguments: Any) -> set[str]:
-    """List the texts as which the arguments of a call are written: JSON, Python's, and the only one by itself."""
+def _list_argument_texts(arguments: Any) -> set[str]:
+    """List the texts as which frameworks write the arguments of a call.
+
+    They are written as JSON, as Python shows them, or, if there is only one argument, as its value.
+    """
     texts = {_write_json(arguments)}
     if isinstance(arguments, dict):
         texts.add(repr(arguments))
-        only = next(iter(arguments.values())) if len(arguments) == 1 else None
-        texts |= {only} if isinstance(only, str) else set()
+        single_value = next(iter(arguments.values())) if len(arguments) == 1 else None
+        texts |= {single_value} if isinstance(single_value, str) else set()
     return texts
 
 
 def _write_json(value: Any) -> str:
+    """Write a value as JSON with sorted names, so that equal values are equal texts."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A run that is being read: events of a transcript in order, and everything in it that does not fit together."""
+"""Building a run from the events of a transcript, in order, with everything in them that does not fit together."""
 
 from __future__ import annotations
 
@@ -23,23 +23,27 @@ _LARGEST_COUNT = 2**53
 
 
 class Transcript:
-    """Builds a run. Whatever a reader adds is somebody's claim, so what contradicts it is kept as a problem."""
+    """Builds a run from what a reader adds in order. A transcript may be forged, so contradictions are reported.
+
+    A report makes the run not complete.
+    """
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.steps: list[Step] = []
         self.problems: list[str] = []
-        self._places: dict[str, int] = {}
-        self._ends: dict[int, dict[str, Any]] = {}
-        """Results, failures and durations of calls, by the places of their steps.
+        self._step_of_call: dict[str, int] = {}
+        self._end_of_step: dict[int, dict[str, Any]] = {}
+        """The results, failures and durations of calls, by the index of their steps.
 
-        They join the calls once, in the end: a call that is replaced copies its arguments, and a few bytes may name one
-        again.
+        They are put into the calls once, at the end: each time that a call is replaced its arguments are copied, and a
+        few bytes may name a call again.
         """
         self._turn = 0
-        self._reply: str | None = None
-        self._answered = True
-        """True if the agent has read something since its last reply began."""
+        self._reply_id: str | None = None
+        self._has_read_since_reply = True
+        """True if the agent has read something since its last reply began, so that what it says now is another
+        reply."""
 
     def report(self, problem: str) -> None:
         """Add a reason why the run is not complete."""
@@ -53,24 +57,28 @@ class Transcript:
         if role == "assistant":
             self._begin_reply(reply)
         self._add_step(Step(role=role, text=text, turn=self._turn))
-        self._answered = self._answered or role == "user"
+        self._has_read_since_reply = self._has_read_since_reply or role == "user"
 
     def add_call(
         self, tool: object, arguments: Any, call_id: object, *, agent: str | None = None, reply: str | None = None
     ) -> None:
-        """Add a call of a tool, as the agent made it."""
+        """Add a call of a tool, as the agent made it.
+
+        ``agent`` is the sub-agent that made it, and ``reply`` the id of the reply that it is part of; both may be
+        ``None``.
+        """
         if not isinstance(tool, str) or not tool.strip():
             self.report("a call has no name of a tool")
             tool = "(no name)"
         self._begin_reply(reply)
-        identity = call_id if isinstance(call_id, str) and call_id else None
-        if identity is None:
+        known_id = call_id if isinstance(call_id, str) and call_id else None
+        if known_id is None:
             self.report(f"a call of {quote(tool, 60)} has no id")
-        elif identity in self._places:
-            self.report(f"the call {quote(identity, 60)} stands there twice")
+        elif known_id in self._step_of_call:
+            self.report(f"the call {quote(known_id, 60)} stands there twice")
         else:
-            self._places[identity] = len(self.steps)
-        call = AgentCall(tool=tool, arguments=arguments, call_id=identity, agent=agent)
+            self._step_of_call[known_id] = len(self.steps)
+        call = AgentCall(tool=tool, arguments=arguments, call_id=known_id, agent=agent)
         self._add_step(Step(role="assistant", call=call, turn=self._turn))
 
     def add_result(
@@ -83,58 +91,58 @@ class Transcript:
         not_made: NotMade | None = None,
     ) -> None:
         """Add what a call returned, or what the harness says in place of making it."""
-        self._answered = True
-        place = self._places.get(call_id) if isinstance(call_id, str) else None
-        if place is None:
-            named = quote(call_id, 60) if isinstance(call_id, str) else "no call"
-            self.report(f"a result is of {named}, which was not made before it")
+        self._has_read_since_reply = True
+        step_index = self._step_of_call.get(call_id) if isinstance(call_id, str) else None
+        if step_index is None:
+            call_name = quote(call_id, 60) if isinstance(call_id, str) else "no call"
+            self.report(f"a result is of {call_name}, which was not made before it")
             return
-        if self._has_ended(place):
+        if self._has_ended(step_index):
             self.report(f"the call {quote(str(call_id), 60)} has two results")
             return
-        shown = text.rstrip("\r\n")
+        shown_text = text.rstrip("\r\n")
         failed = failed or not_made is not None
-        changed = {"error": shown or "it failed"} if failed else {"result": shown}
-        self._note_end(place, duration_ms=duration_ms, not_made=not_made, **changed)
+        members = {"error": shown_text or "it failed"} if failed else {"result": shown_text}
+        self._note_end(step_index, duration_ms=duration_ms, not_made=not_made, **members)
 
     def note_duration(self, call_id: str, duration_ms: float | None) -> None:
-        """Note how long a call took, which is recorded apart from it."""
-        self._note_end(self._places[call_id], duration_ms=duration_ms)
+        """Note how long a call took, where that is recorded apart from its result."""
+        self._note_end(self._step_of_call[call_id], duration_ms=duration_ms)
 
     def note_failure(self, call_id: str, reason: str) -> None:
-        """Note that a call failed, which is recorded apart from it.
+        """Note that a call failed, where that is recorded apart from its result.
 
-        Its result, if it has one, is the error then: it tells more than the reason.
+        If it has a result, that becomes its error: it tells more than the reason.
         """
-        place = self._places[call_id]
-        known = self._ends.get(place, {})
-        self._note_end(place, error=known.get("result") or known.get("error") or reason, result=None)
+        step_index = self._step_of_call[call_id]
+        end = self._end_of_step.get(step_index, {})
+        self._note_end(step_index, error=end.get("result") or end.get("error") or reason, result=None)
 
     def has_call(self, call_id: object) -> bool:
-        """Return whether a call of this id was made."""
-        return isinstance(call_id, str) and call_id in self._places
+        """Return whether a call with this id was added."""
+        return isinstance(call_id, str) and call_id in self._step_of_call
 
     def get_call(self, call_id: object) -> AgentCall | None:
-        """Return the call of this id as it was made, without what came of it; ``None`` if it was not."""
-        place = self._places.get(call_id) if isinstance(call_id, str) else None
-        return None if place is None else self.steps[place].call
+        """Return the call with this id as it was added, without its result; ``None`` if there is none."""
+        step_index = self._step_of_call.get(call_id) if isinstance(call_id, str) else None
+        return None if step_index is None else self.steps[step_index].call
 
     def has_result(self, call_id: object) -> bool:
-        """Return whether a call of this id was made and has returned."""
-        place = self._places.get(call_id) if isinstance(call_id, str) else None
-        return place is not None and self._has_ended(place)
+        """Return whether a call with this id was added and has a result or an error."""
+        step_index = self._step_of_call.get(call_id) if isinstance(call_id, str) else None
+        return step_index is not None and self._has_ended(step_index)
 
     def get_result(self, call_id: object) -> str | None:
-        """Return what the call of this id returned, if it was made and did not fail."""
-        place = self._places.get(call_id) if isinstance(call_id, str) else None
-        return None if place is None else self._ends.get(place, {}).get("result")
+        """Return the result of the call with this id; ``None`` if it has none, it failed, or there is no such call."""
+        step_index = self._step_of_call.get(call_id) if isinstance(call_id, str) else None
+        return None if step_index is None else self._end_of_step.get(step_index, {}).get("result")
 
     def get_last_result(self) -> str | None:
-        """Return the result of the last step, if that is a call that has one."""
-        return self._ends.get(len(self.steps) - 1, {}).get("result")
+        """Return the result of the last step; ``None`` if that is no call, or has no result."""
+        return self._end_of_step.get(len(self.steps) - 1, {}).get("result")
 
     def get_last_text(self) -> str | None:
-        """Return the agent's last words, if it said anything after its last call."""
+        """Return the last words of the agent; ``None`` if it has called a tool since, or said nothing."""
         for step in reversed(self.steps):
             if step.role == "assistant":
                 return step.text if step.call is None else None
@@ -152,9 +160,9 @@ class Transcript:
         metadata: Mapping[str, Any] | None = None,
     ) -> AgentRun:
         """Make the run of everything that was added."""
-        for call_id, place in self._places.items():
+        for call_id, step_index in self._step_of_call.items():
             if not self.has_result(call_id):
-                call = self.steps[place].call
+                call = self.steps[step_index].call
                 tool = quote(call.tool, 60) if call is not None else ""
                 self.report(f"the call {quote(call_id, 60)} of {tool} has no result")
         return AgentRun(
@@ -171,32 +179,38 @@ class Transcript:
         )
 
     def _begin_reply(self, reply: str | None) -> None:
-        """Begin another reply of the agent, unless this is part of the one before."""
-        if self._answered and (reply is None or reply != self._reply):
+        """Begin a new reply of the agent, which is a new turn, unless this is a part of the reply before.
+
+        It is a part of that if the agent has read nothing since, or if both have the same id.
+        """
+        if self._has_read_since_reply and (reply is None or reply != self._reply_id):
             self._turn += 1
-        self._answered, self._reply = False, reply
+        self._has_read_since_reply, self._reply_id = False, reply
 
     def _add_step(self, step: Step) -> None:
+        """Add a step. Raises ``UsageError`` for more than ``MOST_STEPS``."""
         if len(self.steps) >= MOST_STEPS:
             raise UsageError(f"the run has more than {MOST_STEPS:,} steps; judge it in parts", argument="source")
         self.steps.append(step)
 
-    def _make_step(self, place: int, step: Step) -> Step:
-        """Make the step at a place, with what came of its call."""
-        if step.call is None or place not in self._ends:
+    def _make_step(self, step_index: int, step: Step) -> Step:
+        """Return the step at an index, with the result, the failure and the duration of its call."""
+        if step.call is None or step_index not in self._end_of_step:
             return step
-        return replace(step, call=replace(step.call, **self._ends[place]))
+        return replace(step, call=replace(step.call, **self._end_of_step[step_index]))
 
-    def _note_end(self, place: int, **members: Any) -> None:
-        self._ends.setdefault(place, {}).update(members)
+    def _note_end(self, step_index: int, **members: Any) -> None:
+        """Note members of ``AgentCall``, such as ``result``, for the call in the step at an index."""
+        self._end_of_step.setdefault(step_index, {}).update(members)
 
-    def _has_ended(self, place: int) -> bool:
-        known = self._ends.get(place, {})
-        return known.get("result") is not None or known.get("error") is not None
+    def _has_ended(self, step_index: int) -> bool:
+        """Return whether the call in the step at an index has a result or an error."""
+        end = self._end_of_step.get(step_index, {})
+        return end.get("result") is not None or end.get("error") is not None
 
 
 def read_arguments(value: Any) -> Any:
-    """Read the arguments of a call, which some tools write as a text; one that is no JSON stays a text."""
+    """Read the arguments of a call, which some frameworks write as JSON; a text that is no JSON stays a text."""
     if value is None:
         return {}
     if not isinstance(value, str):
@@ -208,7 +222,7 @@ def read_arguments(value: Any) -> Any:
 
 
 def read_text(value: Any) -> str:
-    """Read what a tool returned, or a message holds: its texts, and anything else as JSON."""
+    """Read the text of a message or a result: a text as it is, the texts of parts in lines, any other value as JSON."""
     import json
 
     if value is None:
@@ -221,6 +235,7 @@ def read_text(value: Any) -> str:
 
 
 def _is_text(part: object) -> bool:
+    """Return whether a part of a message is a text."""
     return (
         isinstance(part, dict) and isinstance(part.get("text"), str) and str(part.get("type", "text")).endswith("text")
     )
@@ -232,13 +247,17 @@ def read_number(value: Any) -> float | None:
 
 
 def read_usage(value: Any, *, cached: str, written: str, added: bool = False) -> Usage | None:
-    """Read the tokens of a run; ``added`` says that its input tokens do not count those from and to the cache."""
+    """Read the tokens of a run or a reply; ``None`` if they are not known.
+
+    ``cached`` and ``written`` are the names of the members with the tokens that were read from and written to the
+    cache. ``added`` says that these are not in the input tokens, and have to be added.
+    """
     if not isinstance(value, dict) or read_count(value.get("input_tokens")) is None:
         return None
     counts = {name: read_count(value.get(name)) or 0 for name in ("input_tokens", "output_tokens", cached, written)}
-    extra = counts[cached] + counts[written] if added else 0
+    uncounted = counts[cached] + counts[written] if added else 0
     return Usage(
-        input_tokens=counts["input_tokens"] + extra,
+        input_tokens=counts["input_tokens"] + uncounted,
         output_tokens=counts["output_tokens"],
         cached_tokens=counts[cached],
         written_tokens=counts[written],
@@ -247,10 +266,10 @@ def read_usage(value: Any, *, cached: str, written: str, added: bool = False) ->
 
 
 def is_answer(arguments: Any, output: Any) -> bool:
-    """Return whether a value that a run gave back is made of the arguments of a call.
+    """Return whether the output of a run is made of the arguments of a call.
 
-    The value may have more members, which were filled in. pydantic-ai asks for a value that is no object as
-    ``response``.
+    The output may have further members, which were filled in. If the output is no object, pydantic-ai has it in an
+    argument ``response``.
     """
     if not isinstance(arguments, dict) or not arguments:
         return False
@@ -260,33 +279,38 @@ def is_answer(arguments: Any, output: Any) -> bool:
 
 
 def write_answer(output: Any) -> str:
-    """Write a value that a run gave back as its last word: a text as it is, anything else as JSON."""
+    """Write the output of a run as its answer: a text as it is, any other value as JSON."""
     import json
 
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
 def add_usages(usages: Sequence[Usage | None]) -> Usage | None:
-    """Add the tokens of an agent's replies; ``None`` if those of one are not known, or nobody counted any."""
-    known = [usage for usage in usages if usage is not None]
-    if not known or len(known) < len(usages):
+    """Add up the tokens of an agent's replies; ``None`` if those of one reply are not known, or all are 0."""
+    known_usages = [usage for usage in usages if usage is not None]
+    if not known_usages or len(known_usages) < len(usages):
         return None
-    total = sum(known[1:], known[0])
+    total = sum(known_usages[1:], known_usages[0])
     return total if total.input_tokens or total.output_tokens else None
 
 
 def read_count(value: Any) -> int | None:
-    """Read a whole number of at least 0 that is no nonsense; ``None`` for anything else."""
+    """Read a whole number from 0 to below 2^53; ``None`` for any other value."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST_COUNT
     return value if is_count else None
 
 
-def read_kind(entry: Any, name: str = "type") -> str:
-    """Read the member that says what an object is; an empty text where it is no text, or no object."""
+def read_kind(entry: Any) -> str:
+    """Read the member ``type`` of an object, which says what the object is; empty where it has none."""
+    return read_string(entry, "type")
+
+
+def read_string(entry: Any, name: str) -> str:
+    """Read a member of an object that is a text; an empty text where there is no such member, or no object."""
     value = entry.get(name) if isinstance(entry, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def read_name(value: Any) -> str | None:
-    """Read a text that is not empty, shortened; ``None`` for anything else."""
+    """Read a text that is not blank, in at most 200 characters; ``None`` for any other value."""
     return flatten(value, 200) if isinstance(value, str) and value.strip() else None

@@ -1,4 +1,4 @@
-"""A workspace before and after an agent: a copy to work in, and a list of every file in it.
+"""The workspace of an agent: copying it, and listing every file in it, before and after the agent.
 
 Two such lists are compared in ``changes.py`` (``list_changes``). What changed is found by reading every file twice, and
 never by asking git: an agent can commit, hide files from git by its settings and attributes, and break its index. No
@@ -25,7 +25,7 @@ MOST_FILES = 200_000
 MOST_BYTES = 4_000_000_000
 
 MOST_DEPTH = 100
-"""Folders in each other."""
+"""The most folders inside each other."""
 
 _MOST_PROBLEMS = 10
 
@@ -66,25 +66,26 @@ class Snapshot:
 
 
 def copy_workspace(source: Path, target: Path, *, with_git: bool) -> None:
-    """Copy a workspace, links as links, without its own ``.git`` unless that is asked for.
+    """Copy a workspace, links as links, without its ``.git`` unless ``with_git`` is set.
 
-    A link that leads into the source leads into the copy afterwards. A ``.git`` that is a file is never copied: it
-    names a repository elsewhere, into which the agent would commit. Raises ``UsageError`` for what cannot be copied.
+    A link into the source becomes a link into the copy. A ``.git`` that is a file is never copied, because it names a
+    repository elsewhere, into which the agent would commit. Raises ``UsageError`` for a workspace that cannot be
+    copied.
     """
     root = source.resolve()
 
-    def leave_out(place: str, names: list[str]) -> set[str]:
-        here = Path(place)
-        odd = {name for name in names if not _is_copied(here / name)}
-        if not with_git and here == source:
-            odd |= {name for name in names if name == ".git"}
-        return odd
+    def leave_out(folder: str, names: list[str]) -> set[str]:
+        folder_path = Path(folder)
+        left_out = {name for name in names if not _is_copied(folder_path / name)}
+        if not with_git and folder_path == source:
+            left_out |= {name for name in names if name == ".git"}
+        return left_out
 
     try:
         shutil.copytree(source, target, symlinks=True, ignore=leave_out)
-        for place, folders, files in os.walk(target):
-            for name in (*folders, *files):
-                link = Path(place, name)
+        for folder, folder_names, file_names in os.walk(target):
+            for name in (*folder_names, *file_names):
+                link = Path(folder, name)
                 if link.is_symlink():
                     _redirect_link(link, root, target)
     except (OSError, shutil.Error) as error:
@@ -93,6 +94,7 @@ def copy_workspace(source: Path, target: Path, *, with_git: bool) -> None:
 
 
 def _is_copied(path: Path) -> bool:
+    """Return whether a path is copied: a file, a folder or a link is, but not a ``.git`` that is no folder."""
     mode = path.lstat().st_mode
     if path.name == ".git":
         return stat.S_ISDIR(mode)
@@ -100,37 +102,40 @@ def _is_copied(path: Path) -> bool:
 
 
 def _redirect_link(link: Path, root: Path, target: Path) -> None:
-    """Point an absolute link into the source at the same place in the copy."""
+    """Make an absolute link into the source, at ``root``, one to the same path in the copy, at ``target``."""
     leads_to = os.readlink(link)  # noqa: PTH115 - as it is written
     if not Path(leads_to).is_absolute():
         return
     inside = os.path.relpath(os.path.realpath(leads_to), root)
     if Path(inside).parts[:1] != (os.pardir,):
-        # Written through such a link, a file of the source would change.
+        # Otherwise the agent would change a file of the source by writing through the link.
         link.unlink()
         link.symlink_to(target / inside)
 
 
 def look_at(folder: Path) -> Snapshot:
-    """Look at everything below a folder, hidden files and repositories included."""
-    look = _Look(folder)
-    look.walk(folder, 0)
-    return Snapshot(entries=look.entries, problems=tuple(look.problems))
+    """List everything in a folder, with digests, hidden files and repositories included."""
+    builder = _SnapshotBuilder(folder)
+    builder.walk(folder, 0)
+    return Snapshot(entries=builder.entries, problems=tuple(builder.problems))
 
 
-class _Look:
+class _SnapshotBuilder:
+    """Collects the entries of a folder, and the problems with reading them."""
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self.entries: dict[str, Entry] = {}
         self.problems: list[str] = []
-        self.bytes = 0
+        self.total_bytes = 0
 
     def report(self, problem: str) -> None:
+        """Add a problem, unless it is there already or there are many."""
         if len(self.problems) < _MOST_PROBLEMS and problem not in self.problems:
             self.problems.append(problem)
 
     def walk(self, folder: Path, depth: int) -> None:
-        """Add all that is in a folder, in order of the names; report what is beyond a limit, or cannot be read."""
+        """Add everything in a folder, by name; report what is beyond a limit, and what cannot be read."""
         try:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in entries)
@@ -147,12 +152,12 @@ class _Look:
             self._add_entry(folder / name, depth)
 
     def _add_entry(self, path: Path, depth: int) -> None:
-        """Add one entry of the workspace, and what is in it."""
+        """Add one entry of a folder, and everything in it if it is a folder."""
         relative = path.relative_to(self.root).as_posix()
         try:
             relative.encode()
         except UnicodeEncodeError:
-            # Its name could not be written, and shown otherwise it could be that of another file.
+            # The name cannot be written as text. With characters replaced, it could be that of another file.
             self.report(f"the name of {self._name_path(path)} is no text")
             return
         try:
@@ -165,9 +170,9 @@ class _Look:
             self.walk(path, depth + 1)
 
     def _read_entry(self, path: Path) -> Entry:
-        """Read the kind, the mode and the digest of one entry; of a link, where it leads, in place of a digest.
+        """Read the kind, the permissions and the digest of one entry; for a link, its target is in place of the digest.
 
-        The bytes of a file are counted, and of one beyond ``MOST_BYTES`` there is no digest: that is reported.
+        If the files come to more than ``MOST_BYTES``, that is reported, and a file has no digest.
         """
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)
@@ -177,8 +182,8 @@ class _Look:
             return Entry(kind="folder", mode=mode)
         if not stat.S_ISREG(status.st_mode):
             return Entry(kind="other", mode=mode)
-        self.bytes += status.st_size
-        if self.bytes > MOST_BYTES:
+        self.total_bytes += status.st_size
+        if self.total_bytes > MOST_BYTES:
             self.report(f"the workspace holds more than {MOST_BYTES:,} bytes")
             return Entry(kind="file", mode=mode, size=status.st_size)
         with open_unfollowed(path) as file:
@@ -186,4 +191,5 @@ class _Look:
         return Entry(kind="file", mode=mode, digest=digest, size=status.st_size)
 
     def _name_path(self, path: Path) -> str:
+        """Write a path, relative to the root, in quotes for a message."""
         return quote(path.relative_to(self.root).as_posix().encode(errors="replace").decode(), 200)

@@ -1,4 +1,4 @@
-"""Batches in commands: their options, what they save, where the requests are, and how to go on after an interrupt."""
+"""Providers' batches in commands: their options, prices and progress, and what to do after an interrupt."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 def read_batch(folders: Sequence[Path | None], options: BatchingOptions, *, resume: bool) -> BatchOptions | None:
     """Read the options of batches; raises ``UsageError`` for those that do not fit together.
 
-    ``folders`` are those of the runs that are begun or resumed. Where one of them began by batches, all go on so.
+    ``folders`` are those of the runs that are begun or resumed. If one that is resumed was begun by batches, all of
+    them use batches. Returns ``None`` where no batches are used.
     """
-    all_recorded = (_recall_batch(folder) for folder in folders if resume)
+    all_recorded = (_read_batch_of_run(folder) for folder in folders if resume)
     resumed = next((recorded for recorded in all_recorded if recorded is not None), None)
     fields: dict[str, Any] = {
         "check": options.batch_check,
@@ -41,43 +42,47 @@ def read_batch(folders: Sequence[Path | None], options: BatchingOptions, *, resu
     changes = {name: value for name, value in fields.items() if value is not None}
     if not options.batch and resumed is None:
         if changes or options.pay_again:
-            raise UsageError(f"{(*[f'--batch-{name}' for name in changes], '--pay-again')[0]} belongs to --batch")
+            first_option = f"--batch-{next(iter(changes))}" if changes else "--pay-again"
+            raise UsageError(f"{first_option} belongs to --batch")
         return None
     if options.pay_again and not resume:
         raise UsageError("--pay-again belongs to --resume: it sends again what an earlier process may have sent")
     return replace(resumed or BatchOptions(), **changes, pay_again=options.pay_again)
 
 
-def _recall_batch(folder: Path | None) -> BatchOptions | None:
-    """The options of the run by batches in a folder, if there is one."""
+def _read_batch_of_run(folder: Path | None) -> BatchOptions | None:
+    """Read the batch options of the run in a folder; ``None`` where there is no run, or it uses no batches."""
     if folder is None or not (folder / MANIFEST_FILE).exists():
         return None
     return read_recorded(read_manifest(folder)["options"].get("batch"), folder)
 
 
 def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
-    """List what a batch saves of each model for which that is not half; said before anything is sent."""
-    priced = set(prices or ())
-    met: set[str] = set()
+    """Yield a sentence for each model of a judge whose batches are not known to cost half of its live calls.
+
+    ``prices`` are those of the configuration, by the names of models.
+    """
+    priced_models = set(prices or ())
+    seen_models: set[str] = set()
     for leaf in list_judges(judge):
         model = find_innermost(leaf.model)
-        if not isinstance(model, HttpModel) or model.name in met:
+        if not isinstance(model, HttpModel) or model.name in seen_models:
             continue
-        met.add(model.name)
-        if priced & {model.name, model.model}:
+        seen_models.add(model.name)
+        if priced_models & {model.name, model.model}:
             yield f"{model.name}: your own price is used, and not halved; give the price of its batches"
             continue
         share = find_batch_share(model)
         if share is None:
             yield f"{model.name}: it is not known what its batches save"
-        elif share > 0.995:
+        elif share > 0.995:  # 100 % when rounded
             yield f"{model.name}: a batch costs as much as asking live"
-        elif share > 0.505:
+        elif share > 0.505:  # more than 50 % when rounded
             yield f"{model.name}: a batch costs {format_points(share, digits=0)} % of asking live, and not half"
 
 
 def describe_batches(progress: BatchProgress) -> str:
-    """Describe where the requests of a run by batches are, in a few words."""
+    """Describe how far the requests of a run by batches are: to send, at the provider, doubtful, collected."""
     from adjudge.runs.batch.store import OPEN
 
     if progress.checking:
@@ -85,22 +90,23 @@ def describe_batches(progress: BatchProgress) -> str:
     under_way = sum(number for state, number in progress.requests.items() if state in OPEN)
     parts = [f"{progress.unsent:,} to send"] if progress.unsent else []
     if progress.batches:
-        one = "batch" if progress.batches == 1 else "batches"
-        done = f", {progress.done:,} answered" if progress.done else ""
-        parts.append(f"{under_way:,} in {progress.batches:,} {one}{done}")
+        noun = "batch" if progress.batches == 1 else "batches"
+        answered = f", {progress.done:,} answered" if progress.done else ""
+        parts.append(f"{under_way:,} in {progress.batches:,} {noun}{answered}")
     if doubtful := progress.requests.get("doubtful"):
         parts.append(f"{doubtful:,} doubtful")
-    back = sum(progress.requests.get(state, 0) for state in ("reply", "again", "never"))
-    parts += [f"{back:,} collected"] if back else []
+    # The outcomes that a collected request can have: a reply, to be sent again, or not to be answered at all.
+    collected = sum(progress.requests.get(state, 0) for state in ("reply", "again", "never"))
+    parts += [f"{collected:,} collected"] if collected else []
     return f"; by batch: {', '.join(parts) or 'nothing yet'}"
 
 
 def note_batches_left(progress: Progress | None, folder: Path) -> None:
-    """Say what can be done about the batches that an interrupted run leaves at its providers, if it does."""
+    """Tell the user which batches an interrupted run leaves at its providers, and how to collect or cancel them."""
     if progress is None or progress.batch is None or not progress.batch.batches:
         return
     number = progress.batch.batches
-    going = "batch goes on at its provider" if number == 1 else "batches go on at their providers"
-    note(f"{number:,} {going}, and what they answer is paid for")
+    state = "batch goes on at its provider" if number == 1 else "batches go on at their providers"
+    note(f"{number:,} {state}, and what they answer is paid for")
     note(f"  adjudge batch collect {quote(str(folder))}    keeps what has come back")
     note(f"  adjudge batch cancel {quote(str(folder))}     ends what has not been answered")

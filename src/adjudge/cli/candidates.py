@@ -1,4 +1,4 @@
-"""Judges that may replace another, asked about its labelled cases: one after the other, or by batch all at once."""
+"""Candidates of ``adjudge replace-judge``: judges that may replace another, each asked about its labelled cases."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left
 from adjudge.cli.interruption import catching_interrupts, finish_or_leave
-from adjudge.cli.output import note, watch
-from adjudge.cli.spelling import spell
+from adjudge.cli.output import note, show_status
+from adjudge.cli.spelling import format_error
 from adjudge.config.file import Config
 from adjudge.config.judges import Panel, choose
 from adjudge.dataset.case import Case
@@ -26,7 +26,7 @@ from adjudge.runs.launch import Running
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCandidate:
-    """A candidate as it was named."""
+    """A judge, or a run of one, that ``--candidate`` names."""
 
     name: str
     folder: Path
@@ -36,48 +36,52 @@ class NamedCandidate:
 
 
 def read_candidates(names: Sequence[str], folder: Path) -> list[NamedCandidate]:
-    """Read what ``--candidate`` names; runs of those that are asked are kept in ``folder``.
+    """Read the names of ``--candidate``: each is the folder of a run, or a judge to ask.
 
-    Raises ``UsageError`` for a name that is given twice.
+    The run of a judge that is asked is kept below ``folder``. Raises ``UsageError`` for a name that is given twice.
     """
     if len(set(names)) < len(names):
         raise UsageError(f"--candidate names {show(max(names, key=names.count))} twice; name each once")
     candidates = []
     for name in names:
         is_run = (Path(name) / MANIFEST_FILE).is_file()
-        place = Path(name) if is_run else folder / "candidates" / _name_folder(name)
-        candidates.append(NamedCandidate(name=name, folder=place, is_run=is_run))
+        run_folder = Path(name) if is_run else folder / "candidates" / _make_folder_name(name)
+        candidates.append(NamedCandidate(name=name, folder=run_folder, is_run=is_run))
     return candidates
 
 
-def _name_folder(name: str) -> str:
-    """The folder of a candidate's run.
+def _make_folder_name(candidate: str) -> str:
+    """Make the name of the folder for the run of a candidate: its readable part, and a short digest.
 
-    It depends on the name alone. With a number, ``--resume`` with other candidates, or with the same ones in another
-    order, would not find the run and would pay for it again.
+    The folder depends on the candidate's name alone, and not on its number in the command. Else ``--resume`` with
+    other candidates, or with the same ones in another order, would not find the run and would pay for it again.
     """
-    short = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "candidate"
-    return f"{short}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    readable = re.sub(r"[^\w.-]+", "-", candidate).strip("-.")[:80] or "candidate"
+    return f"{readable}-{hashlib.sha256(candidate.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 @dataclass(slots=True)
 class Inquiry:
-    """The candidates that are asked, and what they are asked."""
+    """The question to all candidates: the run and the cases that they are asked about, and the options of asking."""
 
     before: Run
+    """The run of the judge to be replaced."""
     cases: Sequence[Case]
+    """The labelled cases of that run."""
     config: Config
     options: Mapping[str, Any]
-    """Those of ``ask_candidate`` that are the same for every candidate."""
+    """The options of ``ask_candidate`` that are the same for every candidate."""
     batch: BatchOptions | None
+    """``None`` asks live, one candidate after the other."""
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
     _runs: list[_CandidateRun] = field(default_factory=list)
 
     async def ask(self, candidates: Sequence[NamedCandidate]) -> list[Run] | None:
-        """The run of each candidate; ``None`` when that was interrupted, and a person was told how to go on.
+        """Ask each candidate about the cases, and return their runs.
 
-        Raises ``UsageError`` with nobody asked for a candidate that cannot be, and by batch the first error of a
-        candidate when the others have ended: what they wait for is paid for.
+        Returns ``None`` after an interrupt, when the user was told how to resume. Raises ``UsageError`` before anybody
+        is asked if one of the candidates cannot be asked. By batch, an error of one candidate is raised only when the
+        others have ended, because their batches are paid for.
         """
         from adjudge.runs.same_question import ask_candidate
 
@@ -91,7 +95,7 @@ class Inquiry:
                     self.before, judge, self.cases, out=candidate.folder, batch=batch or False, **self.options
                 )
                 self._runs.append(_CandidateRun(candidate=candidate, running=running))
-            with watch(self._describe), catching_interrupts(self._wind_down, self.interrupted):
+            with show_status(self._describe), catching_interrupts(self._wind_down, self.interrupted):
                 runs = await finish_or_leave(self._ask_all(), self.interrupted)
         except asyncio.CancelledError:
             if not self.interrupted.is_set():
@@ -101,14 +105,16 @@ class Inquiry:
             for judge in judges:
                 await judge.aclose()
         if runs is None or self.interrupted.is_set() or any(run.status == "interrupted" for run in runs):
-            self._explain_going_on()
+            self._explain_resuming()
             return None
         return runs
 
     def _choose_batches(self, candidates: Sequence[NamedCandidate], judges: Sequence[Any]) -> list[BatchOptions | None]:
-        """Choose the batches of each candidate; a function, which has none, is asked at once beside one that has.
+        """Choose the batch options of each candidate; ``None`` for one that is asked live.
 
-        Raises ``UsageError`` for one that can be asked in neither way.
+        With ``--batch``, a candidate that asks no provider's model, such as a Python function, is asked live while the
+        others wait for their batches. Raises ``UsageError`` for a candidate that cannot wait for batches, such as a
+        chain that asks its next judge after some seconds, and where none of the candidates can be asked by batch.
         """
         if self.batch is None:
             return [None] * len(judges)
@@ -144,20 +150,23 @@ class Inquiry:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_ask_beside_others(candidate_run)) for candidate_run in self._runs]
         runs = []
-        for end in (task.result() for task in tasks):
-            if isinstance(end, AdjudgeError):
-                raise end
-            runs.append(end)
+        for run_or_error in (task.result() for task in tasks):
+            if isinstance(run_or_error, AdjudgeError):
+                raise run_or_error
+            runs.append(run_or_error)
         return runs
 
     def _wind_down(self) -> None:
+        """Have every candidate's run finish the calls under way, and begin no more."""
         for candidate_run in self._runs:
             candidate_run.running.wind_down()
 
     def _describe(self) -> str:
+        """Describe the progress of all candidates in one line."""
         return "; ".join(candidate_run.describe() for candidate_run in self._runs)
 
-    def _explain_going_on(self) -> None:
+    def _explain_resuming(self) -> None:
+        """Tell the user what is kept after an interrupt, and how to resume."""
         for candidate_run in self._runs:
             note_batches_left(candidate_run.running.progress, candidate_run.candidate.folder)
         note("what was answered is kept; to resume, repeat the command with --resume")
@@ -165,13 +174,13 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CandidateRun:
-    """A candidate that is asked, and its run."""
+    """A candidate that is asked, and its run under way."""
 
     candidate: NamedCandidate
     running: Running
 
     def describe(self) -> str:
-        """Describe how far the run is."""
+        """Describe how many of its cases a candidate has judged."""
         progress = self.running.progress
         if progress is None:
             return f"{self.candidate.name}: waiting"
@@ -180,10 +189,13 @@ class _CandidateRun:
 
 
 async def _ask_beside_others(candidate_run: _CandidateRun) -> Run | AdjudgeError:
-    """The run of a candidate, or why there is none; an error of one does not end the others."""
+    """Wait for the run of a candidate, and return the run, or its error.
+
+    The error is returned, because raised in a task group it would cancel the other candidates.
+    """
     try:
         return await candidate_run.running
     except AdjudgeError as error:
-        # Now, and not when the others have ended, which may be tomorrow.
-        note(f"{candidate_run.candidate.name}, kept in {candidate_run.candidate.folder}: {spell(error)}")
+        # Written now, and not when the others have ended, which may be tomorrow.
+        note(f"{candidate_run.candidate.name}, kept in {candidate_run.candidate.folder}: {format_error(error)}")
         return error

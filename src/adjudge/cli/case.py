@@ -1,7 +1,7 @@
-"""One case of a run, whole: what was judged, and everything that every judge said of it. Nothing is cut.
+"""``adjudge report RUN CASE``: one case of a run with everything that was judged, and all that every judge replied.
 
-Everything shown was written by somebody else. It is indented below headings of ours, line for line, so that no text
-can look like the end of itself and the beginning of a verdict.
+Contents and replies were written by somebody else. They are indented, line for line, below headings that adjudge
+writes. So no text of a content can look as if the content ended and a verdict began.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from adjudge.templates.figures import format_duration
 STEP = "  "
 """The indentation of a line below its heading."""
 
-Line = tuple[int, str]
-"""A line of ours: how deep it is indented, and what it says."""
+IndentedLine = tuple[int, str]
+"""The depth of a line's indentation, and its text."""
 
 
 def write_case(items: Sequence[RunItem], run: str) -> None:
-    """A case with all its judgements as one JSON document."""
+    """Write a case with all its judgements as one JSON document; ``run`` is the run's id."""
     case = items[0].case
     write_json(
         {
@@ -50,21 +50,22 @@ def write_case(items: Sequence[RunItem], run: str) -> None:
 
 
 def print_case(items: Sequence[RunItem]) -> None:
-    """A case with all its judgements, for a person; longer than a screen as often as not, so it may be paged."""
+    """Print a case with all its judgements as text; ``items`` are the judgements of the one case."""
     for depth, text in _list_lines(items):
         print_line(STEP * depth + clean(text, keep_lines=False) if text else "")
 
 
-def _list_lines(items: Sequence[RunItem]) -> Iterator[Line]:
+def _list_lines(items: Sequence[RunItem]) -> Iterator[IndentedLine]:
+    """Yield the lines about a case, and then those about each of its judgements, with their indentation."""
     yield from _list_case(items[0])
     for number, item in enumerate(items, 1):
-        head = f"judgement {number} of {len(items)}" if len(items) > 1 else "judgement"
+        heading = f"judgement {number} of {len(items)}" if len(items) > 1 else "judgement"
         yield 0, ""
-        yield from _list_judgement(item.result, head, 0)
+        yield from _list_judgement(item.result, heading, 0)
 
 
-def _list_case(item: RunItem) -> Iterator[Line]:
-    """Yield the lines about a case: its facts, texts, labels and metadata."""
+def _list_case(item: RunItem) -> Iterator[IndentedLine]:
+    """Yield the lines about a case, with their indentation: its facts, texts, labels and metadata."""
     case = item.case
     facts = [f"case {case.id}", f"row {item.place + 1:,} of the data set"]
     facts += [f"group {case.group}"] if case.group is not None else []
@@ -73,39 +74,46 @@ def _list_case(item: RunItem) -> Iterator[Line]:
     is_pair = (
         isinstance(item.result, PairResult) and isinstance(case.content, Mapping) and {"a", "b"} <= {*case.content}
     )
-    contents = {"first content": case.content["a"], "second content": case.content["b"]} if is_pair else {}
-    parts = {"task": case.task, **(contents or {"content": case.content})}
-    parts |= {"reference": case.reference, "context": case.context}
-    for name, value in parts.items():
+    if is_pair:
+        contents = {"first content": case.content["a"], "second content": case.content["b"]}
+    else:
+        contents = {"content": case.content}
+    texts = {"task": case.task, **contents, "reference": case.reference, "context": case.context}
+    for name, value in texts.items():
         if value is not None:
             yield 0, ""
-            yield from _list_text(name, _find_text(value) or "(empty)", 0)
-    beside = {f"label of {name}": value for name, value in case.labels.items()}
-    beside |= {f"metadata {name}": value for name, value in case.metadata.items()}
-    yield from [(0, "")] if beside else []
-    for name, value in beside.items():
-        text = _find_text(value)
+            yield from _list_text(name, _write_as_text(value) or "(empty)", 0)
+    labels_and_metadata = {f"label of {name}": value for name, value in case.labels.items()}
+    labels_and_metadata |= {f"metadata {name}": value for name, value in case.metadata.items()}
+    yield from [(0, "")] if labels_and_metadata else []
+    for name, value in labels_and_metadata.items():
+        text = _write_as_text(value)
         yield from _list_text(name, text, 0) if "\n" in text else [(0, f"{name}: {text}")]
 
 
-def _find_text(value: Any) -> str:
+def _write_as_text(value: Any) -> str:
+    """Return a value of a case as the text that a judge is shown, or, if there is none, the reason in brackets."""
     try:
         return value if isinstance(value, str) else content_text(value)
-    except UsageError as error:  # a case that could not be judged for what its content is
+    except UsageError as error:  # a content that has no text, for which the case could not be judged
         return f"({error})"
 
 
-def _list_text(name: str, text: str, depth: int) -> Iterator[Line]:
-    """A heading, and a whole text below it."""
-    yield depth, f"{name}:" if text else name
+def _list_text(heading: str, text: str, depth: int) -> Iterator[IndentedLine]:
+    """Yield a heading, and below it each line of a text, one step deeper; the heading alone where the text is empty."""
+    yield depth, f"{heading}:" if text else heading
     for line in text.split("\n") if text else ():
         yield depth + 1, line
 
 
-def _list_judgement(result: JudgeResult | PairResult, head: str, depth: int) -> Iterator[Line]:
-    """One judgement: the verdict, what led to it, and those that it was made of, each a step deeper."""
+def _list_judgement(result: JudgeResult | PairResult, heading: str, depth: int) -> Iterator[IndentedLine]:
+    """Yield the lines about a judgement: its verdict, origin, reasons and replies.
+
+    Below these come the judgements that it was made of, each a step deeper: both orders of a pair, and the seats of a
+    chain.
+    """
     verdict = describe_preference(result) if isinstance(result, PairResult) else describe_outcome(result)
-    yield depth, f"{head}: {verdict}"
+    yield depth, f"{heading}: {verdict}"
     yield depth + 1, _describe_origin(result)
     for note in describe_models(result):
         yield depth + 1, f"warning: {note}"
@@ -138,8 +146,8 @@ def _describe_origin(result: JudgeResult | PairResult) -> str:
     return ", ".join(facts)
 
 
-def _list_reasons(result: JudgeResult, depth: int) -> Iterator[Line]:
-    """Yield the lines about why a result is what it is: criteria, rules and reasoning."""
+def _list_reasons(result: JudgeResult, depth: int) -> Iterator[IndentedLine]:
+    """Yield the lines that explain a result: its criteria with their quotations, its rules, reasoning, suggestions."""
     for criterion in result.criteria:
         needs = f", needs {format_criterion(criterion)[1]}" if criterion.threshold is not None else ""
         rule = f", by the rule {criterion.rule}" if criterion.rule else ""
@@ -157,8 +165,8 @@ def _list_reasons(result: JudgeResult, depth: int) -> Iterator[Line]:
         yield from _list_text("suggestion", text, depth)
 
 
-def _list_replies(result: JudgeResult, depth: int) -> Iterator[Line]:
-    """The replies as they were received: those that could not be read and led to another question, and the last."""
+def _list_replies(result: JudgeResult, depth: int) -> Iterator[IndentedLine]:
+    """Yield the model's replies, uncut: each that could not be read, after which it was asked again, and the last."""
     for number, text in enumerate(result.earlier_responses, 1):
         yield from _list_text(f"reply {number}, which could not be read, so it was asked again", text, depth)
     if result.raw_response is not None:

@@ -31,7 +31,10 @@ _SETTINGS: Any = {
 
 
 class Command(TyperCommand):
-    """A command that is no group; its docstring has an example of a call in a paragraph that begins with ``$``."""
+    """A command that is no group.
+
+    Its docstring has an example of a call in a paragraph that begins with ``$``.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         """List the parameters, each with a quick conversion."""
@@ -39,8 +42,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; raises ``UsageError`` for an option with one value that is given twice."""
-        if not ctx.resilient_parsing:  # a shell that completes a line asks about half of it
-            _refuse_repeated(self.make_parser(ctx).parse_args(args=list(args))[2])
+        if not ctx.resilient_parsing:  # true while a shell completes a line: it is not a whole command yet
+            _, _, parsed_parameters = self.make_parser(ctx).parse_args(args=list(args))
+            _refuse_repeated(parsed_parameters)
         return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
@@ -51,30 +55,30 @@ class Command(TyperCommand):
         write_text(formatter, examples, "\n\n".join(paragraph for paragraph in paragraphs if paragraph not in examples))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write one section for each heading, and those without one last."""
+        """Write the options, in a section for each heading; the section "Options" of those without one is the last."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
                 sections.setdefault(parameter.rich_help_panel or "Options", []).append(record)
-        for heading in sorted(sections, key="Options".__eq__):
+        for heading in sorted(sections, key="Options".__eq__):  # False comes before True
             write_section(formatter, heading, sections[heading])
 
 
 class CommandGroup(TyperGroup):
-    """Commands of a group, each with its whole first sentence: the library cuts it after 45 characters."""
+    """A group of commands, whose help shows the whole first sentence of each; typer cuts it after 45 characters."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """List the parameters, each with a quick conversion."""
         return use_quick_conversion(super().get_params(ctx))
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write the example of its first command first."""
-        first = self.get_command(ctx, self.list_commands(ctx)[0])
-        write_text(formatter, find_examples(first), cleandoc(self.help or ""))
+        """Write the example of the group's first command, and then the help text of the group."""
+        first_command = self.get_command(ctx, self.list_commands(ctx)[0])
+        write_text(formatter, find_examples(first_command), cleandoc(self.help or ""))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write one section."""
+        """Write all commands of the group in one section, each with its first sentence."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [(name, command.get_short_help_str(limit=1_000)) for name, command in commands if command is not None]
         write_section(formatter, "Commands", rows)
@@ -86,30 +90,31 @@ class CommandLine(CommandGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """List the names, in the order of the help text."""
         del ctx
-        return [command.name for command in _list_all()]
+        return [command.name for command in _list_all_commands()]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write an example that needs nothing, without importing a command."""
+        """Write an example that needs no key and no file, and the help text; no command is imported for it."""
         del ctx
         write_text(formatter, [_FIRST_EXAMPLE], self.help or "")
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of a name; ``None`` where there is none."""
         del ctx
-        return next((load_command(command) for command in _list_all() if command.name == cmd_name), None)
+        return next((load_command(command) for command in _list_all_commands() if command.name == cmd_name), None)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write one section for each heading."""
+        """Write the commands, in a section for each heading of ``COMMANDS``."""
         del ctx
         for heading, commands in COMMANDS.items():
             write_section(formatter, heading, [(command.name, command.sentence) for command in commands])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """List the commands and options that a word can become, without importing a command."""
+        """List the commands and options that begin with an incomplete word, without importing a command."""
         from typer.core import CompletionItem
 
-        names = [command for command in _list_all() if command.name.startswith(incomplete)]
-        commands = [CompletionItem(command.name, help=command.sentence) for command in names]
+        matching = [command for command in _list_all_commands() if command.name.startswith(incomplete)]
+        commands = [CompletionItem(command.name, help=command.sentence) for command in matching]
+        # The options are listed by the base class of TyperGroup; TyperGroup itself would import every command.
         return [*commands, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
 
@@ -126,12 +131,12 @@ class QuickConversion:
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """Convert a value as typer would; a text, and a default of the right type, stay as they are."""
-        kind, repeats = param.type_descriptor.annotation, param.multiple or param.nargs == -1
+        value_type, takes_several = param.type_descriptor.annotation, param.multiple or param.nargs == -1
         if value is None:
-            return () if repeats else None
-        if kind == list[str] and all(isinstance(text, str) for text in value):
+            return () if takes_several else None
+        if value_type == list[str] and all(isinstance(text, str) for text in value):
             return value
-        if isinstance(kind, type) and isinstance(value, kind):
+        if isinstance(value_type, type) and isinstance(value, value_type):
             return value
         return self.make_typer_conversion().coerce(value, param=param, ctx=ctx)
 
@@ -151,16 +156,16 @@ def use_quick_conversion(parameters: list[Any]) -> list[Any]:
 
 
 def _refuse_repeated(parameters: Iterable[Any]) -> None:
-    """Raise ``UsageError`` for an option with one value that is among the given parameters twice.
+    """Raise ``UsageError`` for an option with one value that the command line gives twice.
 
-    The library lets the last one count. A criterion or a threshold that is dropped without a word is a verdict that
-    nobody asked for.
+    ``parameters`` are those of the command line, in its order. typer would use the last value and drop the others
+    without a word: with a criterion or a threshold dropped, the verdict would be about something nobody asked.
     """
-    single = [
+    single_options = [
         param for param in parameters if param.param_type_name == "option" and not (param.is_flag or param.multiple)
     ]
-    for place, param in enumerate(single):
-        if param in single[:place]:
+    for index, param in enumerate(single_options):
+        if param in single_options[:index]:
             raise UsageError(f"{param.opts[0]} is given twice, and has one value; leave one of them out")
 
 
@@ -186,10 +191,11 @@ def write_section(formatter: Any, title: str, rows: Sequence[tuple[str, str]]) -
 
 
 def make_group(name: str, sentence: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
-    """A group of commands, by their names in the order of its help text."""
+    """Make a group of commands: functions by their names, in the order of the help text."""
     group = typer.Typer(name=name, help=sentence, cls=CommandGroup, **_SETTINGS)
     if len(commands) == 1:
-        # A group of one command would be that command, and its name no word of it.
+        # Without a callback, typer makes a group of one command that command itself: "adjudge certificate verify" would
+        # have to be typed as "adjudge certificate".
         group.callback()(_do_nothing)
     for command_name, function in commands.items():
         group.command(command_name, cls=Command)(expand_sets(function))
@@ -197,24 +203,26 @@ def make_group(name: str, sentence: str, commands: Mapping[str, Callable[..., An
 
 
 def _do_nothing() -> None:
-    """Do nothing before a command of a group."""
+    """Do nothing before a command of a group; typer needs a callback to see that a group is one."""
 
 
 def make_command_line(sentence: str) -> typer.Typer:
-    """The program with all its commands."""
+    """Make the program with all its commands; ``sentence`` is the first of its help text."""
     return typer.Typer(name="adjudge", help=sentence, cls=CommandLine, **_SETTINGS)
 
 
 @cache
 def load_command(listed: ListedCommand) -> Any:
-    """Import a command and read its options, once in a process: reading them takes longer than most commands."""
-    module, _, attribute = listed.place.partition(":")
-    loaded = getattr(import_module(f"adjudge.cli.commands.{module}"), attribute)
-    if not isinstance(loaded, typer.Typer):
-        function, loaded = loaded, typer.Typer(**_SETTINGS | {"no_args_is_help": False})
-        loaded.command(listed.name, cls=Command)(expand_sets(function))
-    return typer.main.get_command(loaded)
+    """Import a command or a group, and read its options; once in a process, as that takes longer than most commands."""
+    module, _, attribute = listed.location.partition(":")
+    function_or_group = getattr(import_module(f"adjudge.cli.commands.{module}"), attribute)
+    if isinstance(function_or_group, typer.Typer):
+        return typer.main.get_command(function_or_group)
+    program_of_one_command = typer.Typer(**_SETTINGS | {"no_args_is_help": False})
+    program_of_one_command.command(listed.name, cls=Command)(expand_sets(function_or_group))
+    return typer.main.get_command(program_of_one_command)
 
 
-def _list_all() -> Iterable[ListedCommand]:
+def _list_all_commands() -> Iterable[ListedCommand]:
+    """Yield every command and group of ``COMMANDS``, whatever its heading."""
     return (command for commands in COMMANDS.values() for command in commands)

@@ -1,6 +1,7 @@
 """The contents to judge: files, standard input and the cases of data sets, read as they are needed.
 
-What cannot be read is an item that says so; it stops nothing else, and it is never judged as something empty.
+A file that cannot be read becomes an ``InputItem`` with an error. It does not stop the others, and it is never judged
+as an empty content.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from adjudge.cli.folder import list_texts
 from adjudge.cli.options import DataOptions, MaterialOptions
 from adjudge.cli.output import is_terminal
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
@@ -29,15 +30,15 @@ from adjudge.formats.text import QUOTED, show
 from adjudge.rules.rule import Rule
 
 SUITES = frozenset(("promptfoo", "openai-evals"))
-"""Kinds of data that say themselves by what their cases are judged: to read one as such is to ask for that."""
+"""Formats of test suites whose cases bring their own criteria; naming one with ``--from`` asks for these criteria."""
 
-LARGEST = 50_000_000
+LARGEST_INPUT = 50_000_000
 """Bytes of the largest file that is read at once; a data set may be of any size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputItem:
-    """Something to judge: where it came from, and what it is or why it could not be read."""
+    """One content to judge: its name, and the content or the reason why it could not be read."""
 
     name: str
     """The path as it was given; ``-`` is standard input."""
@@ -69,7 +70,7 @@ class Inputs:
     single: bool
     """True if exactly one content was named, and no data set or folder, so that there is one result."""
     notes: tuple[str, ...] = ()
-    """A sentence for each folder of which something is not judged, and for each table that is judged as one text."""
+    """A sentence for each folder with files that are not judged, and for each table that is judged as one text."""
 
 
 def list_inputs(
@@ -90,23 +91,29 @@ def list_inputs(
         names = ["-"]
     if names.count("-") > 1:
         raise UsageError("- means standard input, which can be read once; name it once")
-    single = len(names) == 1 and not _is_set(names[0]) and not (folders and _is_folder(names[0]))
-    sources, left_out = _expand(names) if folders else (names, [])
-    are_sets = [isinstance(source, str) and _is_set(source) for source in sources]
+    single = len(names) == 1 and not _is_data_set(names[0]) and not (folders and _is_folder(names[0]))
+    sources, folder_notes = _expand_folders(names) if folders else (names, [])
+    are_data_sets = [isinstance(source, str) and _is_data_set(source) for source in sources]
     case_criteria = case_criteria or CaseCriteria()
-    if case_criteria.is_asked and not all(are_sets):
+    if case_criteria.is_asked and not all(are_data_sets):
         raise UsageError("--case-criteria and --criteria-field are about cases; name data sets, like CASES.jsonl")
-    if label_map is not None and not any(are_sets):
+    if label_map is not None and not any(are_data_sets):
         raise UsageError("--label-map is for the labels of a data set, and none is named; leave it out")
-    sizes = [count_rows(str(source)) if is_set else 1 for source, is_set in zip(sources, are_sets, strict=True)]
-    # What is not a plain file may keep us waiting (a pipe); read now, before a judge's time begins to run.
-    read = [_read_path(source, case_criteria, label_map) for source in sources]
-    parts = [part if _is_file(source) else list(part) for source, part in zip(sources, read, strict=True)]
+    sizes = [
+        count_rows(str(source)) if is_data_set else 1
+        for source, is_data_set in zip(sources, are_data_sets, strict=True)
+    ]
+    # A source that is no plain file, such as a pipe, may keep us waiting. It is read now, before a judge's time limit
+    # begins to run; plain files are read when their turn comes.
+    iterators = [_read_path(source, case_criteria, label_map) for source in sources]
+    items_by_source = [
+        items if _is_file(source) else list(items) for source, items in zip(sources, iterators, strict=True)
+    ]
     return Inputs(
-        items=(item for part in parts for item in part),
+        items=(item for items in items_by_source for item in items),
         total=None if None in sizes else sum(size or 0 for size in sizes),
         single=single,
-        notes=(*left_out, *(_note_table(name) for name in names if _is_table(name))),
+        notes=(*folder_notes, *(_note_table(name) for name in names if _is_table(name))),
     )
 
 
@@ -115,53 +122,58 @@ def _is_table(path: str) -> bool:
 
 
 def _note_table(path: str) -> str:
-    """Say that a table is one content: it may be what is to be judged, and is more often a data set."""
+    """Write the note that a table is judged as one text, because a user more often means it as a data set."""
     return f"{path} is judged as one text; for its rows: adjudge run {shlex.quote(path)}"
 
 
-def _expand(paths: Sequence[str]) -> tuple[list[str | InputItem], list[str]]:
-    """The texts of each folder in its place, and a sentence for each of which something is left out."""
+def _expand_folders(paths: Sequence[str]) -> tuple[list[str | InputItem], list[str]]:
+    """Replace each folder by the text files in it, and return all sources, and a sentence for each folder with skips.
+
+    A folder that cannot be read becomes an ``InputItem`` with its error.
+    """
     sources: list[str | InputItem] = []
-    left_out: list[str] = []
+    folder_notes: list[str] = []
     for path in paths:
         try:
             texts, sentence = list_texts(path) if _is_folder(path) else ([path], None)
         except UsageError as error:
-            sources.append(InputItem(name=path, error=spell(error)))
+            sources.append(InputItem(name=path, error=format_error(error)))
             continue
         sources += texts
-        left_out += [sentence] if sentence is not None else []
-    return sources, left_out
+        folder_notes += [sentence] if sentence is not None else []
+    return sources, folder_notes
 
 
-KINDS = ("inspect", "langfuse", "langsmith", "mlflow", "openai-evals", "phoenix", "promptfoo")
-"""Other tools whose files are read."""
+TOOL_FORMATS = ("inspect", "langfuse", "langsmith", "mlflow", "openai-evals", "phoenix", "promptfoo")
+"""Other tools whose files are read, as ``--from`` names them."""
 
-ANNOTATED = ("langfuse", "langsmith", "mlflow", "phoenix")
-"""Those of them in which people annotate."""
+ANNOTATION_TOOLS = ("langfuse", "langsmith", "mlflow", "phoenix")
+"""The tools of ``TOOL_FORMATS`` in which people annotate."""
 
 
 def open_from_options(
     path: str, options: DataOptions, *, case_criteria: CaseCriteria | None = None, check_ids: bool = True
 ) -> Dataset:
-    """Open the data set that a command line describes; its rows may bring ``case_criteria``.
+    """Open the data set that the options describe: a file of adjudge's formats, or an export of another tool.
 
-    Raises ``UsageError`` for options that are about another kind of file.
+    ``case_criteria`` says which criteria the rows may bring. ``check_ids`` is false where the caller looks for ids that
+    occur twice. Raises ``UsageError`` for options that are about another kind of file.
     """
     from adjudge import dataset
 
     kind, label_name = options.kind, options.label_name
     if kind is not None:
-        check_choice("format", kind, (*FORMATS, *KINDS))
-    if label_name is not None and options.label_file is None and kind not in ANNOTATED:
+        check_choice("format", kind, (*FORMATS, *TOOL_FORMATS))
+    if label_name is not None and options.label_file is None and kind not in ANNOTATION_TOOLS:
         raise UsageError("--label-name chooses among the annotations of a tool or of --label-file; leave it out here")
-    words = parse_label_map(options.label_map) if options.label_map is not None else None
+    label_map = parse_label_map(options.label_map) if options.label_map is not None else None
     case_criteria = case_criteria or CaseCriteria()
-    arguments: Any = {"fields": _map_fields(options), "on_bad_row": options.on_bad_row, "label_map": words}
-    if kind in KINDS:
+    arguments: Any = {"fields": _map_fields(options), "on_bad_row": options.on_bad_row, "label_map": label_map}
+    if kind in TOOL_FORMATS:
         if case_criteria.is_asked:
             raise UsageError(f"--case-criteria and --criteria-field are for rows of ours; leave them out with {kind}")
-        arguments |= {"label_name": label_name} if kind in ANNOTATED else {}
+        arguments |= {"label_name": label_name} if kind in ANNOTATION_TOOLS else {}
+        # Such as import_promptfoo.
         opened: Dataset = getattr(dataset, f"import_{kind.replace('-', '_')}")(path, **arguments)
     else:
         arguments |= {
@@ -172,15 +184,16 @@ def open_from_options(
         opened = dataset.open_dataset(path, format=kind, check_ids=check_ids, **arguments)
     if options.label_file is None:
         return opened
-    return opened.with_labels(load_labels(options.label_file, label_map=words), name=label_name)
+    return opened.with_labels(load_labels(options.label_file, label_map=label_map), name=label_name)
 
 
 def _map_fields(options: DataOptions) -> dict[str, str | None]:
-    """Name the field of each part; an empty text leaves a field of that name in the metadata.
+    """Map parts of a case (``content``, ``label``, ...) to the fields of a row that hold them, as the options say.
 
-    Raises ``UsageError`` for a part that is unknown or named twice.
+    ``None`` (an option with an empty text) means that no field holds the part; a field of its name is metadata then.
+    Raises ``UsageError`` for a ``--field`` of another form, or about a part that an option gave already.
     """
-    named = {
+    field_options = {
         "content": options.content,
         "reference": options.reference,
         "task": options.task,
@@ -189,37 +202,42 @@ def _map_fields(options: DataOptions) -> dict[str, str | None]:
         "id": options.name,
         "group": options.group,
     }
-    fields = {part: field or None for part, field in named.items() if field is not None}
+    fields = {part: field or None for part, field in field_options.items() if field is not None}
     for text in options.other or ():
         part, sign, field = text.partition("=")
         if not sign or not part or part in fields:
-            wrong = "is given twice" if part in fields else "must be like content.a=FIELD"
-            raise UsageError(f"--field {text!r} {wrong}; give each part once, with the field it is in")
+            problem = "is given twice" if part in fields else "must be like content.a=FIELD"
+            raise UsageError(f"--field {text!r} {problem}; give each part once, with the field it is in")
         fields[part] = field or None
     return fields
 
 
 def read_material(options: MaterialOptions) -> dict[str, Any]:
-    """Read the files that belong to a content, by the part that each is."""
+    """Read the files of ``--reference``, ``--task`` and ``--context`` that were given; return their texts by name."""
     files = {"reference": options.reference, "task": options.task, "context": options.context}
-    return {part: read_text_file(path, what=f"--{part}") for part, path in files.items() if path is not None}
+    return {name: read_text_file(path, described_as=f"--{name}") for name, path in files.items() if path is not None}
 
 
-def read_text_file(path: Path, *, what: str) -> str:
-    """The text of a file; raises ``UsageError`` naming file, trouble and remedy."""
+def read_text_file(path: Path, *, described_as: str) -> str:
+    """Read the text of a file; raises ``UsageError`` where it cannot be read.
+
+    ``described_as`` begins the message: the option that named the file, or what the file is.
+    """
     try:
         if path.is_dir():
-            raise UsageError(f"{what}: {path} is a directory; name the files in it")
+            raise UsageError(f"{described_as}: {path} is a directory; name the files in it")
         with open_regular(path) as file:
-            return _decode(file.read(LARGEST + 1), str(path))
+            return _decode(file.read(LARGEST_INPUT + 1), str(path))
     except OSError as error:
-        raise UsageError(f"{what}: cannot read {path}: {error.strerror}; name a file that can be read") from None
+        raise UsageError(
+            f"{described_as}: cannot read {path}: {error.strerror}; name a file that can be read"
+        ) from None
 
 
 def read_rule(text: str) -> Rule:
-    """A rule as the command line writes it: its name, or a mapping in YAML.
+    """Read a rule from the text of ``--rule``: its name, or a mapping in YAML.
 
-    Raises ``UsageError`` for a text that is neither.
+    A rule that is Python code is imported. Raises ``UsageError`` for a text that is no rule.
     """
     from adjudge.config.modules import find_code, importing
     from adjudge.formats.yaml import read_yaml
@@ -233,7 +251,7 @@ def read_rule(text: str) -> Rule:
     if not isinstance(spec, dict):
         raise UsageError(f"--rule {text!r} must be a mapping like '{{regex: ^Dear}}' or a rule's name")
     try:
-        code = find_code(spec)
+        code = find_code(spec)  # "module:function", or None for a rule without code
         with nullcontext() if code is None else importing(f"--rule {text!r}", code):
             return rule_from_spec(spec, allow_python=True)
     except UsageError as error:
@@ -241,43 +259,47 @@ def read_rule(text: str) -> Rule:
 
 
 def _read_path(path: str | InputItem, case_criteria: CaseCriteria, label_map: str | None) -> Iterator[InputItem]:
-    """Yield the inputs at a path: one content, or each case of a data set; an error is an input that says why."""
+    """Yield the inputs at a path: one content, or each case of a data set.
+
+    An error ends them: it is yielded as an input with the reason. So is a path that is such an ``InputItem`` already.
+    """
     if isinstance(path, InputItem):
         yield path
         return
     try:
         if path == "-":
-            text = _decode(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", "standard input")
-            yield InputItem(name=path, content=_check_some(text, "standard input"))
-        elif _is_set(path):
-            yield from _read_set(path, case_criteria, label_map)
+            text = _decode(sys.stdin.buffer.read(LARGEST_INPUT + 1) if sys.stdin else b"", "standard input")
+            yield InputItem(name=path, content=_check_not_empty(text, "standard input"))
+        elif _is_data_set(path):
+            yield from _read_data_set(path, case_criteria, label_map)
         else:
-            yield InputItem(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
+            text = read_text_file(Path(path), described_as="the content")
+            yield InputItem(name=path, content=_check_not_empty(text, path))
     except UsageError as error:
-        yield InputItem(name=path, error=spell(error))
+        yield InputItem(name=path, error=format_error(error))
 
 
-def _read_set(path: str, case_criteria: CaseCriteria, label_map: str | None) -> Iterator[InputItem]:
+def _read_data_set(path: str, case_criteria: CaseCriteria, label_map: str | None) -> Iterator[InputItem]:
     """Yield each case of a data set.
 
     Raises ``UsageError`` for a set without cases, and where it cannot be read further.
     """
-    begun = False
+    has_cases = False
     try:
         for case in open_from_options(path, DataOptions(label_map=label_map), case_criteria=case_criteria):
-            begun = True
+            has_cases = True
             yield InputItem(name=path, case=case.id, content=case)
     except UsageError as error:
-        if begun:
+        if has_cases:
             raise UsageError(error, " (the cases before it were judged, those after it were not)") from None
         raise
-    if not begun:
+    if not has_cases:
         # Exit status 0 for nothing judged would look like a pass.
         raise UsageError(f"{path} holds no case, so there is nothing to judge; write one JSON object per line")
 
 
-def _check_some(text: str, name: str) -> str:
-    """An empty file is a step before this one that went wrong, far more often than an answer that is empty."""
+def _check_not_empty(text: str, name: str) -> str:
+    """Return a text; raises ``UsageError`` for an empty one, because most often a step before has failed then."""
     if text.strip():
         return text
     raise UsageError(f"{name} is empty, so there is nothing to judge; an empty answer can be a case of a .jsonl file")
@@ -288,8 +310,8 @@ def _decode(raw: bytes, name: str) -> str:
 
     Raises ``UsageError`` for one that is too large, binary or in another encoding.
     """
-    if len(raw) > LARGEST:
-        raise UsageError(f"{name} is larger than {LARGEST // 1_000_000} MB; judge it in parts")
+    if len(raw) > LARGEST_INPUT:
+        raise UsageError(f"{name} is larger than {LARGEST_INPUT // 1_000_000} MB; judge it in parts")
     if b"\x00" in raw:
         raise UsageError(f"{name} is binary (a NUL byte at {raw.index(0):,}); only text is judged, so convert it first")
     try:
@@ -298,7 +320,7 @@ def _decode(raw: bytes, name: str) -> str:
         raise UsageError(f"{name} is not UTF-8 text (byte {error.start:,}); convert it first") from None
 
 
-def _is_set(path: str) -> bool:
+def _is_data_set(path: str) -> bool:
     # Not .csv, .json and .yaml: such a file may itself be what is to be judged.
     return path.lower().endswith((".jsonl", ".ndjson", ".parquet", ".jsonl.gz", ".ndjson.gz", ".csv.gz", ".tsv.gz"))
 

@@ -1,4 +1,4 @@
-"""From the options of a command to a panel of judges, a rubric and the arguments of ``evaluate``.
+"""The options of commands that judge, turned into a panel of judges, a rubric and the arguments of ``evaluate``.
 
 Which judges are asked is decided in ``config/judges.py`` (``choose``).
 """
@@ -18,8 +18,8 @@ from adjudge.rubric.rubric import Rubric, make_rubric
 
 
 def make_panel(options: JudgeOptions) -> Panel:
-    """Make the panel of judges that a command line names."""
-    chain = {
+    """Make the panel of judges from the options about judges; options of a chain that were not given are left out."""
+    chain_options = {
         "strategy": options.strategy,
         "quorum": options.quorum,
         "hedge_after": options.hedge_after,
@@ -29,7 +29,7 @@ def make_panel(options: JudgeOptions) -> Panel:
     return Panel(
         judges=tuple(options.judges or ()),
         timeout=options.timeout,
-        chain=tuple((name, value) for name, value in chain.items() if value is not None),
+        chain=tuple((name, value) for name, value in chain_options.items() if value is not None),
         reader=options.reader,
         labels=options.reader_labels,
         passes=options.reader_passes,
@@ -39,9 +39,9 @@ def make_panel(options: JudgeOptions) -> Panel:
 
 
 def make_case_criteria(options: CriteriaOptions, config: Config) -> CaseCriteria:
-    """Make the criteria that cases may bring; they may name the rubrics of the configuration.
+    """Make the rules on which criteria the cases of a data set may bring, from ``--case-criteria`` and the like.
 
-    Raises ``UsageError`` for a field without a name.
+    A case may name the rubrics of the configuration. Raises ``UsageError`` for a field without a name.
     """
     if options.criteria_field == "":
         raise UsageError("--criteria-field must name a field")
@@ -50,11 +50,10 @@ def make_case_criteria(options: CriteriaOptions, config: Config) -> CaseCriteria
 
 
 def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = True) -> Rubric | None:
-    """Find the rubric that the command line or the configuration names.
+    """Find the rubric that ``--rubric`` or the configuration names, or make one of the sentences of ``--criteria``.
 
-    ``--criteria`` makes one of its sentences. ``None`` when none is needed, because cases bring their own.
-
-    Raises ``UsageError`` for both of them, and for none where one is needed.
+    Returns ``None`` if there is none and it is not ``needed``, because cases bring their own. Raises ``UsageError`` if
+    both options are given, and if there is no rubric although one is needed.
     """
     if options.threshold is not None:
         check_share("threshold", options.threshold)
@@ -66,20 +65,20 @@ def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = Tr
         return make_rubric(options.criteria)
     rubric = config.find_default_rubric() if options.rubric is None else config.find_rubric(options.rubric)
     if rubric is None and needed:
-        extra = "; --threshold alone says nothing about what is good" if options.threshold is not None else ""
-        extra += "; to check by rules alone, use adjudge rules check" if options.rules else ""
-        raise UsageError(f"nothing says what good means: give --rubric NAME or --criteria TEXT{extra}")
+        advice = "; --threshold alone says nothing about what is good" if options.threshold is not None else ""
+        advice += "; to check by rules alone, use adjudge rules check" if options.rules else ""
+        raise UsageError(f"nothing says what good means: give --rubric NAME or --criteria TEXT{advice}")
     return rubric
 
 
 def list_arguments(options: CriteriaOptions) -> dict[str, Any]:
-    """List the arguments of ``evaluate`` that the command line gives."""
+    """Make the arguments of ``evaluate`` that ``--threshold`` and ``--rule`` give; those not given are left out."""
     arguments: dict[str, Any] = {"threshold": options.threshold}
     arguments["rules"] = [read_rule(text) for text in options.rules or ()] or None
     return {name: value for name, value in arguments.items() if value is not None}
 
 
 def check_cost(judging: JudgeOptions, cost: CostOptions) -> None:
-    """Raise ``UsageError`` where a cache would keep from being asked what is to be recorded."""
+    """Raise ``UsageError`` for ``--record`` with ``--cache``: a reply from the cache is not asked for, nor recorded."""
     if cost.cache is not None and judging.record is not None:
         raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")

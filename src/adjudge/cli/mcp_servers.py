@@ -1,4 +1,4 @@
-"""Servers of MCP that a command line names: by their address, or by the command that starts them."""
+"""Connections to the MCP servers that a command line names, by their address or by the command that starts them."""
 
 from __future__ import annotations
 
@@ -22,67 +22,76 @@ if TYPE_CHECKING:
 
 
 async def read_server(words: list[str], timeout: float) -> Pins:
-    """Connect to a server, read what it offers and leave it; raises ``UsageError`` if that cannot be done."""
+    """Connect to a server, read its instructions, tools and prompts, and disconnect.
+
+    ``words`` are the server's address, or the words of the command that starts it. Raises ``UsageError`` for a server
+    that cannot be read within ``timeout`` seconds.
+    """
     check_installed()
     from adjudge.mcp.client import read_pins
 
-    target, source = _find_server(words)
+    transport, source = _make_transport(words)
     try:
-        async with asyncio.timeout(timeout), _make_client(target) as client:
+        async with asyncio.timeout(timeout), _make_client(transport) as client:
             return await read_pins(client, source=source)
-    except Exception as error:  # noqa: BLE001 - what a transport raises is its own, and may come in a group
+    except Exception as error:  # noqa: BLE001 - a transport raises errors of its own, which may come in a group
         raise _describe_failure(source, _find_first(error)) from None
 
 
 @asynccontextmanager
 async def open_server(words: list[str], timeout: float) -> AsyncIterator[tuple[Client, str]]:
-    """Connect to a server, and yield the client and where the server comes from, as pins have it.
+    """Connect to a server, and yield a client, and the server's address or command as pins record it.
 
-    ``timeout`` is for connecting, in seconds. Raises ``UsageError`` for a server that cannot be reached. If the
-    connection is lost later, calls by the client raise, and nothing else does.
+    ``words`` are the server's address, or the words of the command that starts it. ``timeout`` is for connecting, in
+    seconds. Raises ``UsageError`` for a server that cannot be reached. If the connection is lost later, only calls of
+    the client raise.
     """
     check_installed()
-    target, source = _find_server(words)
+    transport, source = _make_transport(words)
     connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-    is_left = asyncio.Event()
+    block_has_ended = asyncio.Event()
 
-    async def hold() -> None:
+    async def keep_connection_open() -> None:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(timeout):
-                client = await stack.enter_async_context(_make_client(target))
+                client = await stack.enter_async_context(_make_client(transport))
             connected.set_result(client)
-            await is_left.wait()
+            await block_has_ended.wait()
 
     # A bare task: a transport that fails cancels the task that opened it, which must not be the one that calls tools.
-    holding = asyncio.create_task(hold())
+    connection_task = asyncio.create_task(keep_connection_open())
     try:
-        await asyncio.wait([holding, connected], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([connection_task, connected], return_when=asyncio.FIRST_COMPLETED)
         if not connected.done():
-            raise _describe_failure(source, _find_first(holding.exception() or ConnectionError()))
+            raise _describe_failure(source, _find_first(connection_task.exception() or ConnectionError()))
         yield connected.result(), source
     finally:
-        is_left.set()
+        block_has_ended.set()
         if not connected.done():
-            holding.cancel()
-        await asyncio.wait([holding])  # until a server that was started has ended
-        if not holding.cancelled():
-            holding.exception()  # seen, so that the loop does not report it: the calls have
+            connection_task.cancel()
+        await asyncio.wait([connection_task])  # until a server that was started has ended
+        if not connection_task.cancelled():
+            connection_task.exception()  # retrieved, or asyncio would report the error that the calls have raised
 
 
-def _find_server(words: list[str]) -> tuple[Any, str]:
-    """Return what a client connects to, and where that server comes from."""
+def _make_transport(words: list[str]) -> tuple[Any, str]:
+    """Make the transport to a server; also return its address (as pins record it) or the command that starts it."""
     from mcp import StdioServerParameters
     from mcp.client.stdio import stdio_client
 
     if len(words) == 1 and words[0].startswith(("http://", "https://")):
         return _open_http(words[0]), name_source(words[0])
-    # A type of its own in every version: one of them takes no parameters of a command.
+    # The transport, and not the parameters: a client of one version of the SDK does not take these.
     return stdio_client(StdioServerParameters(command=words[0], args=words[1:])), shlex.join(words)
 
 
 @asynccontextmanager
 async def _open_http(address: str) -> AsyncIterator[Any]:
-    """Open the streams to a server at an address; the SDK's own client would go by the proxy variables alone."""
+    """Open the streams to a server at an address.
+
+    The HTTP client is made here, because the SDK's own one would follow the proxy variables of the environment, and
+    adjudge has rules of its own for proxies.
+    """
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
     from yarl import URL
@@ -95,34 +104,39 @@ async def _open_http(address: str) -> AsyncIterator[Any]:
             proxy=None if proxy is None else str(proxy),
             verify=httpx2.create_ssl_context(),
             timeout=httpx2.Timeout(30.0, read=300.0),  # the SDK's: a server may hold a stream open
-            event_hooks={"request": [_keep_here]},
+            event_hooks={"request": [_keep_on_this_machine]},
         ) as client,
         streamable_http_client(str(url), http_client=client) as streams,
     ):
         yield streams
 
 
-async def _keep_here(request: httpx2.Request) -> None:
-    """Look for this machine's names nowhere else; the server and its certificate are asked by the name given."""
+async def _keep_on_this_machine(request: httpx2.Request) -> None:
+    """Send a request for a name of this machine, such as ``app.localhost``, to its loopback address.
+
+    Else a name server could send it to another machine. The certificate is still checked for the name.
+    """
     host = request.url.host
-    if (here := normalise_loopback(host)) is not None:
+    loopback_host = normalise_loopback(host)
+    if loopback_host is not None:
         request.extensions = {**request.extensions, "sni_hostname": host}
-        request.url = request.url.copy_with(host=here)
+        request.url = request.url.copy_with(host=loopback_host)
 
 
-def _make_client(target: Any) -> Client:
+def _make_client(transport: Any) -> Client:
     from mcp import Client
 
-    return Client(target)
+    return Client(transport)
 
 
-def _describe_failure(source: str, reason: BaseException) -> UsageError:
-    kind = str(reason) if isinstance(reason, UsageError) else type(reason).__name__
-    return UsageError(f"the MCP server {show(flatten(source, 200))} cannot be read: {kind}", argument="server")
+def _describe_failure(source: str, error: BaseException) -> UsageError:
+    """Make the error to raise for a server that cannot be read, from the error that its transport raised."""
+    reason = str(error) if isinstance(error, UsageError) else type(error).__name__
+    return UsageError(f"the MCP server {show(flatten(source, 200))} cannot be read: {reason}", argument="server")
 
 
 def _find_first(error: BaseException) -> BaseException:
-    """Return the first error of a group, or the error itself."""
+    """Return the first error of a group of errors, however deep it is nested, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,6 +1,6 @@
-"""A measurement in the terminal, and the options that several commands have for it.
+"""Measuring a run's judge against labels of people, as several commands do: their options, output and exit status.
 
-Whether a rate reaches its bar is decided in ``measurement/decision.py`` (``compare_rate``).
+Whether a rate reaches its limit is decided in ``measurement/decision.py`` (``compare_rate``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.options import MeasureOptions
 from adjudge.cli.output import complain, note, print_blocks
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_share
 
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 
 
 def read_labels(paths: Sequence[str | Path] | None, label_map: str | None = None) -> tuple[Label, ...] | None:
-    """The labels of several files; ``None`` where none was named, so that those of the run's queue count."""
+    """Read the labels of several files; ``None`` where no file is named, which means the labels of the run's queue."""
     if not paths:
         return None
     from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 
-    words = parse_label_map(label_map) if label_map is not None else None
-    return tuple(label for path in paths for label in load_labels(path, label_map=words))
+    meanings = parse_label_map(label_map) if label_map is not None else None
+    return tuple(label for path in paths for label in load_labels(path, label_map=meanings))
 
 
 def check_target(target: str, labels_are: str | None) -> None:
-    """Raise ``UsageError`` unless these are a target and a way of drawing labels."""
+    """Raise ``UsageError`` for an unknown value of ``--target`` or ``--labels-are``."""
     check_choice("target", target, ("run", "system"))
     if labels_are is not None:
         check_choice("labels_are", labels_are, ("random",))
 
 
 def read_limits(name: str | None) -> IntervalMethod | None:
-    """The limits of a share that ``--limits`` names; raises ``UsageError`` where there are none of that name."""
+    """Return the method for the limits of a share that ``--limits`` names; raises ``UsageError`` for an unknown one."""
     if name in (None, "wilson", "jeffreys", "exact"):
         return name
-    check_choice("limits", name, ("wilson", "jeffreys", "exact"))
+    check_choice("limits", name, ("wilson", "jeffreys", "exact"))  # raises
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureRequest:
-    """The options by which a command is to measure a run."""
+    """The options with which a command measures the judge of a run."""
 
     labels: tuple[Label, ...] | None
-    """``None``: those of the run's own queue."""
+    """``None`` takes the labels of the run's own queue."""
     labels_are: str | None = None
     target: str = "run"
     measured_on: Path | None = None
@@ -63,7 +63,7 @@ class MeasureRequest:
     criterion: str | None = None
     limits: IntervalMethod | None = None
     by: str
-    """The command that looks."""
+    """The name of the command, which the record of looks at the run's labels has."""
 
     def __post_init__(self) -> None:
         check_target(self.target, self.labels_are)
@@ -72,19 +72,25 @@ class MeasureRequest:
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether somebody asked for the measurement, so that what keeps it from being made is an error."""
+        """Return whether the user asked for the measurement; an error in it ends the command only then."""
         options = (self.labels, self.labels_are, self.measured_on, self.fail_under, self.limits)
         return any(value is not None for value in options) or self.target != "run"
 
     def check_extra(self) -> None:
-        """Raise ``UsageError`` where it was asked for and what computes it is absent, before a judge is asked."""
+        """Raise ``UsageError`` if the user asked for a measurement, and the extra ``adjudge[trust]`` is not installed.
+
+        Call this before a judge is asked, so that no run is paid for and then cannot be measured.
+        """
         from adjudge.trust.extra import check_extra
 
         if self.is_explicit:
             check_extra()
 
     def measure(self, run: Run) -> Measurement | None:
-        """The measurement of a run; ``None`` where nobody asked for it and nobody labelled the run."""
+        """Measure the judge of a run.
+
+        Returns ``None`` if the user did not ask for it, and the run has no labels or cannot be measured by them.
+        """
         from adjudge.labels.source import STORE_FILE
 
         if not self.is_explicit and not (run.folder / STORE_FILE).is_file():
@@ -109,16 +115,17 @@ class MeasureRequest:
         except UsageError as error:
             if self.is_explicit:
                 raise
-            # Nobody asked: a file that is damaged must not keep them from what the run itself says.
-            complain(f"what people said of this run is left out: {spell(error)}")
+            # The user did not ask for the labels, so a damaged file of them must not hide the results of the run.
+            complain(f"what people said of this run is left out: {format_error(error)}")
             return None
-        # A queue that was opened and left says nothing.
+        # A queue in which nobody labelled a case yet gives no measurement.
         return measurement if self.is_explicit or measurement.labelled else None
 
     def report_status(self, measurement: Measurement | None, run: Run) -> int:
-        """Record the look at a run, say how the run compares, and return the exit status of ``--fail-under-corrected``.
+        """Print whether the rate reaches ``--fail-under-corrected``, and return the exit status that follows.
 
-        The look is recorded in the run's folder, because later ones may need the limits for every look.
+        That somebody looked at the measurement is recorded in the run's folder: who looks repeatedly while labels
+        come in needs wider limits. Without a measurement, and without the option, the status is ``DONE``.
         """
         from adjudge.measurement.decision import compare_rate, record_look
 
@@ -128,18 +135,18 @@ class MeasureRequest:
         record_look(run, measurement, by=self.by, decision=decision)
         if decision is None:
             return DONE
-        asks = f"--fail-under-corrected asks for {100 * decision.bar:g} %"
+        requirement = f"--fail-under-corrected asks for {100 * decision.bar:g} %"
         if decision.outcome == "passed":
-            note(f"{asks}: {decision.reason}")
+            note(f"{requirement}: {decision.reason}")
             return DONE
-        complain(f"{asks}, and {decision.reason}")
+        complain(f"{requirement}, and {decision.reason}")
         return FAILED if decision.outcome == "failed" else UNDECIDED
 
 
 def make_request(
     options: MeasureOptions, labels: tuple[Label, ...] | None, *, by: str, criterion: str | None = None
 ) -> MeasureRequest:
-    """Make the request of a command; raises ``UsageError`` for options that cannot be."""
+    """Make the request of the command called ``by``; raises ``UsageError`` for options with a wrong value."""
     return MeasureRequest(
         labels=labels,
         labels_are=options.labels_are,
@@ -153,7 +160,7 @@ def make_request(
 
 
 def print_labels(measurement: Measurement | None) -> None:
-    """Print what a reader must know before any figure, such as which labels do not count: the first lines."""
+    """Print the warnings about a measurement, such as labels that do not count, which come before any figure."""
     from adjudge.report.document import Paragraph
     from adjudge.report.measurement_words import list_warnings
 
@@ -162,16 +169,15 @@ def print_labels(measurement: Measurement | None) -> None:
 
 
 def print_short(measurement: Measurement | None) -> None:
-    """Print what people would say, in a few lines, beside the judge's own figures."""
+    """Print a measurement in a few lines: the rate that people would pass, and what it assumes."""
     from adjudge.report.document import Facts, Lead, Points
     from adjudge.report.measurement_words import describe_figures, list_assumptions, list_rate_facts
 
     if measurement is None:
         return
-    figures = describe_figures(measurement)
     print_blocks(
         [
-            Lead(criterion=measurement.criterion, sentence=figures),
+            Lead(criterion=measurement.criterion, sentence=describe_figures(measurement)),
             Facts(pairs=list(list_rate_facts(measurement))),
             Points(items=list(list_assumptions(measurement))),
         ]

@@ -247,8 +247,12 @@ class CertificateOptions:
         typer.Option("--release-policy", metavar="FILE", help="Ask a person about passes below its score."),
     ] = None
 
-    def list_given(self) -> dict[str, Any]:
-        """List the options that were given, as a gate's table has them; files are seen from here."""
+    def make_settings(self) -> dict[str, Any]:
+        """Return the options that were given as settings of a gate's table in adjudge.toml.
+
+        Paths are made absolute, because those in the table are relative to its file, and these to the working
+        directory.
+        """
         values = {option.name: getattr(self, option.name) for option in fields(self)}
         return {
             name: str(value.absolute()) if isinstance(value, Path) else value

@@ -1,6 +1,6 @@
-"""The results of ``judge`` for people and programs, and the prompts it would send.
+"""The output of ``adjudge judge``: results as text and JSON, why something is undecided, and prompts of --show-prompt.
 
-The exit status that follows from an error is decided in ``app.py`` (``_end_with``).
+The exit status that follows from an error is decided in ``app.py`` (``_report_error``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem
-from adjudge.cli.output import complain, draws, note, print_line, show_drawing, write_json
+from adjudge.cli.output import can_draw_boxes, complain, note, print_line, show_drawing, write_json
 from adjudge.dataset.case import Case
 from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark
 from adjudge.formats.numbers import format_apart, format_score
@@ -23,19 +23,19 @@ from adjudge.models.model import Request
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
 
-Done = tuple[InputItem, JudgeResult | None]
-"""An item and its result; ``None`` where it could not be read, and the item says why."""
+JudgedItem = tuple[InputItem, JudgeResult | None]
+"""An input item and its result; ``None`` where the item could not be judged, and its ``error`` says why."""
 
 
-_UNREAD = "adjudge doctor says whether its replies can be read"
+_DOCTOR_READS = "adjudge doctor says whether its replies can be read"
 
-_BY_DOCTOR = {
-    "unparseable": _UNREAD,
-    "missing_criterion": _UNREAD,
-    "off_scale": _UNREAD,
+_DOCTOR_REMEDIES = {
+    "unparseable": _DOCTOR_READS,
+    "missing_criterion": _DOCTOR_READS,
+    "off_scale": _DOCTOR_READS,
     "error": "adjudge doctor says which judges can be reached",
 }
-"""The remedy of each reason that the doctor helps with, where a model gave it."""
+"""Remedies by the reason of an undecided result, if a model was asked, which ``adjudge doctor`` can try."""
 
 _REMEDIES = {
     "timeout": "give it longer with --timeout",
@@ -43,98 +43,106 @@ _REMEDIES = {
     "split": "an odd number of judges cannot split evenly",
     "unsure": "lower --escalate-below, or add a judge that is surer",
 }
+"""Remedies by the reason of an undecided result, whatever was asked."""
 
 
 def find_status(results: Sequence[JudgeResult | None]) -> int:
-    """The exit status of several inputs: unreadable beats failed beats undecided beats passed."""
+    """Find the exit status for several results, in which unreadable (``None``) beats failed, undecided and passed."""
     if not results or any(result is None for result in results):
         return USAGE
     outcomes = {result.outcome for result in results if result is not None}
     return FAILED if "failed" in outcomes else UNDECIDED if "undecided" in outcomes else DONE
 
 
-def write_results(done: Sequence[Done], *, single: bool) -> None:
-    """The results as one JSON document; nothing at all when the only input could not be read."""
+def write_results(judged_items: Sequence[JudgedItem], *, single: bool) -> None:
+    """Write the results as one JSON document; nothing when the only input could not be read."""
     if single:
-        for item, result in done:
+        for item, result in judged_items:
             if result is not None:
                 write_json(_to_dict(item, result))
         return
     entries = [
         _to_dict(item, result) if result is not None else name_item(item) | {"error": item.error}
-        for item, result in done
+        for item, result in judged_items
     ]
     write_json({"schema": "adjudge/results/1", "results": entries})
 
 
 def _to_dict(item: InputItem, result: JudgeResult) -> dict[str, Any]:
+    """Return an item and its result as plain data; ``own`` lists the criteria and the like that a case brought."""
     case = get_case(item)
-    brought = {"own": list(case.own_terms)} if case is not None and case.brings_own else {}
-    return name_item(item) | brought | result.to_dict() | {"ledger_seq": item.ledger_seq}
+    own_terms = {"own": list(case.own_terms)} if case is not None and case.brings_own else {}
+    return name_item(item) | own_terms | result.to_dict() | {"ledger_seq": item.ledger_seq}
 
 
-def print_results(done: Sequence[Done], *, single: bool) -> None:
-    """The results for people: everything about one, a line for each of several; in a pipe with a header and tabs."""
-    if not single and not draws() and any(result is not None for _, result in done):
+def print_results(judged_items: Sequence[JudgedItem], *, single: bool) -> None:
+    """Print the results as text: everything about a single one, or a line for each of several.
+
+    Where no terminal shows them, the lines have tabs between their fields, and a header comes first.
+    """
+    if not single and not can_draw_boxes() and any(result is not None for _, result in judged_items):
         _print_fields("outcome", "input", "why")
-    for item, result in done:
+    for item, result in judged_items:
         if result is not None and single:
             _print_one(result)
         elif result is not None:
             _print_line(item, result)
-    if not single and any(result is not None for _, result in done):
-        _print_summary(done)
+    if not single and any(result is not None for _, result in judged_items):
+        _print_summary(judged_items)
 
 
-def complain_about(done: Sequence[Done], *, single: bool, shown: bool, code_judges: Collection[str]) -> None:
-    """One sentence on standard error for each item that could not be read or decided.
+def write_complaints(
+    judged_items: Sequence[JudgedItem], *, single: bool, shown: bool, code_judges: Collection[str]
+) -> None:
+    """Write a sentence to standard error for each item that could not be read or decided.
 
-    What is the same of several is said once, with their number: a hundred lines about one server hide everything else.
-    ``shown`` says that standard output told a person why an item is undecided; only what may help is said then.
-    ``code_judges`` names the judges in code, which the doctor cannot help.
+    A sentence that is the same for several items is written once, with their number, because a hundred lines about one
+    server would hide everything else. ``shown`` means that standard output says already why an item is undecided, so
+    that only the remedy is written. ``code_judges`` names the judges in code, with which the doctor cannot help.
     """
-    complaints: dict[str, list[str]] = {}
-    for item, _ in done:
+    complaints: dict[str, list[str]] = {}  # by the text without the item's name: the texts with it
+    for item, _ in judged_items:
         if item.error is not None:
             complaints.setdefault(item.error.removeprefix(f"{item.label}: "), []).append(item.error)
-    for item, result in done:
+    for item, result in judged_items:
         if result is not None and result.outcome == "undecided":
             text = explain_undecided(result, shown=shown, code_judges=code_judges)
             complaints.setdefault(text, []).append(text if single else f"{item.label}: {text}")
-    complaints.pop("", None)
-    for text, whole in complaints.items():
-        complain(whole[0] if len(whole) == 1 else f"{text} ({len(whole):,} times)")
+    complaints.pop("", None)  # undecided without a known remedy, where only remedies are written
+    for text, named_texts in complaints.items():
+        complain(named_texts[0] if len(named_texts) == 1 else f"{text} ({len(named_texts):,} times)")
 
 
 def explain_undecided(result: JudgeResult, *, shown: bool = False, code_judges: Collection[str] = ()) -> str:
-    """Explain in one sentence why nobody decided: which judge said what, and what may help.
+    """Explain in one sentence why a result is undecided: what each judge says about it, and a remedy.
 
-    With ``shown``, what may help alone; an empty text where nothing is known to.
+    ``shown`` means that the user has read already what the judges say: the remedy alone is returned, or an empty text
+    if there is none. ``code_judges`` names the judges in code, with which the doctor cannot help.
     """
-    because = result.undecided_because or ""
-    remedy = _REMEDIES.get(because)
-    if because in _BY_DOCTOR and may_doctor_help(result, code_judges):
-        remedy = _BY_DOCTOR[because]
+    reason = result.undecided_because or ""
+    remedy = _REMEDIES.get(reason)
+    if reason in _DOCTOR_REMEDIES and may_doctor_help(result, code_judges):
+        remedy = _DOCTOR_REMEDIES[reason]
     if shown:
         return f"undecided ({result.undecided_because}): {remedy}" if remedy else ""
     return f"undecided ({result.undecided_because}): {list_seats(result)}" + (f"; {remedy}" if remedy else "")
 
 
 def list_seats(result: JudgeResult) -> str:
-    """List what each judge said that could not decide, in one line."""
-    seats = [seat for seat in getattr(result, "results", ()) if seat.outcome == "undecided"]
-    return "; ".join(f"{seat.judge}: {seat.detail}" for seat in seats) or f"{result.judge}: {result.detail}"
+    """List in one line the undecided judges of a result, each with its detail: the seats of a chain, or its judge."""
+    undecided_seats = [seat for seat in getattr(result, "results", ()) if seat.outcome == "undecided"]
+    return "; ".join(f"{seat.judge}: {seat.detail}" for seat in undecided_seats) or f"{result.judge}: {result.detail}"
 
 
 def list_prompts(item: InputItem, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
-    """List what each single judge would be sent for a question."""
+    """List the prompts that each single judge of a chain would be sent for a question, as plain data."""
     return [
         _describe_request(item, leaf, leaf.preview(posed)) for leaf in list_judges(judge) for posed in question.posed
     ]
 
 
 def print_prompt(prompt: Mapping[str, Any]) -> None:
-    """A prompt for people."""
+    """Print a prompt that ``list_prompts`` made as text."""
     form = prompt["form"]
     print_line(
         f"=== {prompt['judge']}: {prompt['input']}: about {prompt['tokens']} tokens (estimated at four bytes each)"
@@ -145,7 +153,7 @@ def print_prompt(prompt: Mapping[str, Any]) -> None:
 
 
 def get_case(item: InputItem) -> Case | None:
-    """The case of a data set that an item is, if it is one."""
+    """Return the case of a data set that an item holds; ``None`` for the item of a file."""
     return item.content if isinstance(item.content, Case) else None
 
 
@@ -163,18 +171,19 @@ def _describe_request(item: InputItem, judge: Judge, request: Request) -> dict[s
 
 
 def name_item(item: InputItem) -> dict[str, Any]:
-    """Name an item in a JSON document."""
-    # A file's name need not be Unicode, and JSON must be.
+    """Return the members that name an item in a JSON document: ``input``, and for a case of a data set ``case``."""
+    # The name of a file need not be Unicode, and JSON has to be.
     name = item.name.encode("utf-8", "replace").decode()
     return {"input": name} if item.case is None else {"input": name, "case": item.case}
 
 
 def _print_line(item: InputItem, result: JudgeResult) -> None:
-    undecided = result.outcome == "undecided"
-    reason = clean(list_seats(result) if undecided else result.detail or result.reasoning, keep_lines=False)
-    reason = reason[: 400 if undecided else 160]
+    """Print the line of one of several results: its outcome, the item's name, and the reason, cut where it is long."""
+    is_undecided = result.outcome == "undecided"
+    reason = clean(list_seats(result) if is_undecided else result.detail or result.reasoning, keep_lines=False)
+    reason = reason[: 400 if is_undecided else 160]
     outcome, label = describe_outcome(result), clean(item.label, keep_lines=False)
-    if not draws():  # names and outcomes may have blanks in them
+    if not can_draw_boxes():  # names and outcomes may have blanks in them
         _print_fields(outcome, label, reason)
         return
     from rich.text import Text
@@ -183,16 +192,22 @@ def _print_line(item: InputItem, result: JudgeResult) -> None:
     show_drawing(line + Text(f"  {reason}" if reason else "", style="default"))
 
 
-def _print_summary(done: Sequence[Done]) -> None:
-    counts = {name: sum(result is not None and result.outcome == name for _, result in done) for name in COLOURS}
-    unread = sum(result is None for _, result in done)
+def _print_summary(judged_items: Sequence[JudgedItem]) -> None:
+    """Write the number of inputs to standard error, with the number of each outcome and of those not judged."""
+    counts = {
+        name: sum(result is not None and result.outcome == name for _, result in judged_items) for name in COLOURS
+    }
+    unread = sum(result is None for _, result in judged_items)
     counted = ", ".join(f"{number} {name}" for name, number in counts.items())
-    note(f"{len(done)} input{'s' * (len(done) > 1)}: {counted}" + (f", {unread} not judged" if unread else ""))
+    note(
+        f"{len(judged_items)} input{'s' * (len(judged_items) > 1)}: {counted}"
+        + (f", {unread} not judged" if unread else "")
+    )
 
 
 def _print_one(result: JudgeResult) -> None:
-    """Print one result, drawn on a terminal."""
-    if draws():
+    """Print everything about a single result: drawn with boxes on a terminal, else in lines of fields with tabs."""
+    if can_draw_boxes():
         show_drawing(result)
         return
     print_line(describe_outcome(result))
@@ -214,17 +229,28 @@ def _print_one(result: JudgeResult) -> None:
 
 
 def _print_fields(*fields: str) -> None:
-    """Fields with a tab between: whatever a judge wrote cannot make a line or a field of its own."""
+    """Print a line of fields with a tab between them.
+
+    Each run of white space in a field becomes one blank, so that no text of a judge looks like another line or field.
+    """
     print_line("\t".join(" ".join(text.split()) for text in fields))
 
 
 def describe_case_terms(counts: Mapping[str, int], needed: float) -> Iterator[str]:
-    """Describe the terms that cases bring: what one of them lowers has to be seen where the outcome is."""
-    parts = {"criteria": "criteria of their own", "rules": "rules of their own", "threshold": "their own threshold"}
-    sentences = [f"{counts[name]:,} with {words}" for name, words in parts.items() if counts.get(name)]
-    if sentences:
-        yield f"cases judged by what they bring: {', '.join(sentences)}"
-    below = counts.get("below")
-    if below:
-        verb = "needs" if below == 1 else "need"
-        yield f"{below:,} of the cases {verb} less than the {format_score(needed)} that is asked for"
+    """Yield sentences on how many cases brought criteria, rules or a threshold of their own.
+
+    They are shown beside the outcome, because a case may ask for less than the ``needed`` score of all others;
+    ``counts["below"]`` is the number of such cases.
+    """
+    term_names = {
+        "criteria": "criteria of their own",
+        "rules": "rules of their own",
+        "threshold": "their own threshold",
+    }
+    phrases = [f"{counts[term]:,} with {words}" for term, words in term_names.items() if counts.get(term)]
+    if phrases:
+        yield f"cases judged by what they bring: {', '.join(phrases)}"
+    cases_below = counts.get("below")
+    if cases_below:
+        verb = "needs" if cases_below == 1 else "need"
+        yield f"{cases_below:,} of the cases {verb} less than the {format_score(needed)} that is asked for"

@@ -1,8 +1,7 @@
-"""Arguments in the words of the command line: the one place that prints ``--fail-open`` and ``--threshold 0.8``.
+"""Errors of the library in the words of the command line, such as ``--threshold 0.8`` for the argument ``threshold``.
 
-The library's errors name the arguments of Python functions. Who typed a command knows its options and adjudge.toml.
-
-The option as which an argument is spelled is decided here (``spell_argument``); the errors are in ``errors.py``.
+The library's errors name the arguments of Python functions. A user of the command line knows its options and
+adjudge.toml, so each argument is replaced by its option (``spell_argument``). The errors are in ``errors.py``.
 """
 
 from __future__ import annotations
@@ -36,26 +35,29 @@ _OTHER_NAMES = {
     "tokens": ("--batch-tokens",),
     "usd": ("--budget",),
 }
-"""Options whose names are not those of the arguments that they give."""
+"""The options of arguments that have another name, by the argument."""
 
 _PASSWORD = re.compile(r"(://[^/:@]*:)[^@]*(?=@)|([?&]password=)[^&]*")
 
-_KEYS = {"approvals": "[approvals]", "judge": "judge", "prices": "[prices]", "rubric": "rubric"}
-"""Keys of adjudge.toml for arguments for which a command has no option."""
+_CONFIG_KEYS = {"approvals": "[approvals]", "judge": "judge", "prices": "[prices]", "rubric": "rubric"}
+"""Keys of adjudge.toml that give an argument for which the command has no option, by the argument."""
 
 _logger = logging.getLogger("adjudge")
 
 _call: ContextVar[tuple[Any, Sequence[str]] | None] = ContextVar("call", default=None)
-"""The program's command and the arguments that it was called with."""
+"""typer's object for the whole program, and the arguments that it was called with; ``None`` before a call."""
 
 
 def begin_call(command: Any, arguments: Sequence[str]) -> None:
-    """Let errors be spelt for the command that these arguments call."""
+    """Remember which command is called, so that errors name its options.
+
+    ``command`` is typer's object for the whole program.
+    """
     _call.set((command, arguments))
 
 
-def spell(error: Exception) -> str:
-    """Return the message of an error with options in place of arguments."""
+def format_error(error: Exception) -> str:
+    """Return the message of an error, with the options of the called command in place of Python arguments."""
     if not isinstance(error, AdjudgeError):
         return str(error)
     call = _call.get()
@@ -65,7 +67,7 @@ def spell(error: Exception) -> str:
 
 @contextmanager
 def spelling_log() -> Iterator[None]:
-    """Have arguments in what the library logs meanwhile spelt as in errors."""
+    """Replace Python arguments by options in the errors that the library logs while a block runs."""
     _logger.addFilter(_spell_record)
     try:
         yield
@@ -74,39 +76,48 @@ def spelling_log() -> Iterator[None]:
 
 
 def _spell_record(record: logging.LogRecord) -> bool:
+    """Replace the errors in a log record by their messages for the command line, and return true to keep the record."""
     if isinstance(record.args, tuple):
-        record.args = tuple([spell(part) if isinstance(part, AdjudgeError) else part for part in record.args])
+        record.args = tuple(
+            [format_error(value) if isinstance(value, AdjudgeError) else value for value in record.args]
+        )
     return True
 
 
 def spell_argument(argument: str, value: str | None, params: Sequence[Any]) -> str:
-    """Return an argument as a command with these parameters has it, with its value."""
-    for name in _list_names(argument):
+    """Write a Python argument as the option of a command, as a key of adjudge.toml, or by its own name.
+
+    ``value`` is the Python text of its value, such as ``'skip'``, or ``None`` to leave it out. ``params`` are the
+    command's parameters.
+    """
+    for name in _list_option_names(argument):
         for param in params:
             if name in param.opts:
                 return _write_option(name, param, value)
-    key = _KEYS.get(argument)
+    key = _CONFIG_KEYS.get(argument)
     if key is not None:
         return f"{key} in adjudge.toml"
     return argument if value is None else f"{argument} {_write_value(value)}"
 
 
 def _find_command(command: Any, arguments: Sequence[str]) -> Any:
-    """The command that these arguments call, as deep as there are commands of a group."""
+    """Find the command that the arguments call: in a group, the next word names one of its commands."""
     for word in arguments:
-        inner = command.get_command(None, word) if hasattr(command, "get_command") else None
-        if inner is None:
+        subcommand = command.get_command(None, word) if hasattr(command, "get_command") else None
+        if subcommand is None:
             break
-        command = inner
+        command = subcommand
     return command
 
 
-def _list_names(argument: str) -> Iterator[str]:
+def _list_option_names(argument: str) -> Iterator[str]:
+    """Yield the names that the option of a Python argument can have."""
     yield f"--{argument.replace('_', '-')}"
     yield from _OTHER_NAMES.get(argument, ())
 
 
 def _write_option(name: str, param: Any, value: str | None) -> str:
+    """Write an option with the Python text of its value; a flag is written without a value, or as "no --flag"."""
     if value is None or (value == "True" and param.is_flag):
         return name
     if value == "None" or (value == "False" and param.is_flag):
@@ -115,18 +126,19 @@ def _write_option(name: str, param: Any, value: str | None) -> str:
 
 
 def _write_value(value: str) -> str:
-    """A value as a shell takes it, from the Python that the message has."""
+    """Write a value for a shell; ``value`` is its Python text, such as ``'two words'``."""
     try:
-        plain = ast.literal_eval(value)
+        parsed = ast.literal_eval(value)
     except (SyntaxError, ValueError):
         return value
-    return shlex.quote(plain) if isinstance(plain, str) else value
+    return shlex.quote(parsed) if isinstance(parsed, str) else value
 
 
 def repeat_options(**values: str | Path | None) -> str:
-    """Write options and their values again, for a command that the program proposes to type next.
+    """Write options with their values, to repeat them in a command that adjudge proposes to the user.
 
-    The password of a database is replaced by ``***``: others may read it on a screen or in a log.
+    Options whose value is ``None`` are left out. The password of a database is replaced by ``***``, because others may
+    read it on the screen or in a log.
     """
     texts = {name: _PASSWORD.sub(r"\1\2***", str(value)) for name, value in values.items() if value is not None}
     return "".join(f" --{name} {shlex.quote(text)}" for name, text in texts.items())

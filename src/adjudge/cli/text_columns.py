@@ -1,9 +1,7 @@
-"""A screen on which a person reads a long text beside what they are asked, as lines of a terminal.
+"""Text in one or two columns of a terminal, as ``adjudge label`` shows a long text with notes beside it.
 
-The screen of ``adjudge label`` is put together from these in ``commands/label.py``.
-
-Everything shown is somebody's text: no control character of it reaches the terminal. Texts are wrapped as far as they
-are looked at, so that one of 10 MB is there at once.
+The whole screen is put together in ``commands/label.py``. The texts were written by others, so no control character of
+theirs reaches the terminal. A text is wrapped only as far as it is shown, so that one of 10 MB is shown at once.
 """
 
 from __future__ import annotations
@@ -18,30 +16,30 @@ from adjudge.formats.text import clean
 
 Style = Literal["", "bold", "dim"]
 
-_CODES = {"bold": "1", "dim": "2"}
+_STYLE_CODES = {"bold": "1", "dim": "2"}
 
 WIDE = 100
-"""Columns from which on two texts stand side by side."""
+"""Columns of a terminal from which on notes are shown beside the text, and not below it."""
 
 _TAB = 4
 
 _CHUNK = 20_000
-"""Characters of one line that are looked at together."""
+"""Characters of one line that are cleaned and wrapped together."""
 
 _SCANNED = 4
-"""Characters that are measured for each column: marks that take no room have no end otherwise."""
+"""Characters that are measured for each column at most: combining marks take no column, so there may be any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenLine:
-    """One line, without control characters and no wider than was asked for."""
+    """One line of a screen, without control characters, and no wider than its column."""
 
     text: str
     style: Style = ""
 
     def render(self) -> str:
-        """The line with its style."""
-        return f"\x1b[{_CODES[self.style]}m{self.text}\x1b[0m" if self.style and self.text else self.text
+        """Return the line with the control characters of its style."""
+        return f"\x1b[{_STYLE_CODES[self.style]}m{self.text}\x1b[0m" if self.style and self.text else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,43 +50,49 @@ class Passage:
     text: str = ""
 
 
-class Wrapped:
-    """Passages as lines of a width, wrapped when they are first looked at."""
+class WrappedText:
+    """The lines of some passages in a column of a certain width; each is wrapped when it is first needed."""
 
     def __init__(self, passages: Sequence[Passage], width: int) -> None:
-        self._source = _wrap_all(passages, max(width, 10))
+        self._unread_lines = _wrap_all(passages, max(width, 10))
         self._lines: list[ScreenLine] = []
-        self._ended = False
+        self._has_ended = False
+        """True once the last line is in ``_lines``."""
 
     def read(self, start: int, stop: int) -> list[ScreenLine]:
-        """Some of the lines."""
-        self._reach(stop)
+        """Return the lines from ``start`` to before ``stop``; fewer at the end of the text."""
+        self._wrap_until(stop)
         return self._lines[start:stop]
 
-    def has(self, number: int) -> bool:
+    def has_line(self, number: int) -> bool:
         """Return whether there is a line of this number, from 0."""
-        self._reach(number + 1)
+        self._wrap_until(number + 1)
         return len(self._lines) > number
 
     def count(self) -> int:
         """Count the lines; wraps all of them."""
-        self._reach(None)
+        self._wrap_until(None)
         return len(self._lines)
 
-    def known(self) -> int | None:
-        """Return the number of lines where the end was looked at, else ``None``."""
-        return len(self._lines) if self._ended else None
+    def count_if_known(self) -> int | None:
+        """Return the number of lines if all were wrapped already, else ``None``."""
+        return len(self._lines) if self._has_ended else None
 
-    def _reach(self, number: int | None) -> None:
-        if self._ended or (number is not None and number <= len(self._lines)):
+    def _wrap_until(self, number: int | None) -> None:
+        """Wrap the text until there are ``number`` lines or it ends; ``None`` wraps all of it.
+
+        One line more than asked for is wrapped, which shows whether the text has ended.
+        """
+        if self._has_ended or (number is not None and number <= len(self._lines)):
             return
-        wanted = None if number is None else number - len(self._lines) + 1
-        before = len(self._lines)
-        self._lines.extend(islice(self._source, wanted))
-        self._ended = wanted is None or len(self._lines) - before < wanted
+        missing = None if number is None else number - len(self._lines) + 1
+        count_before = len(self._lines)
+        self._lines.extend(islice(self._unread_lines, missing))
+        self._has_ended = missing is None or len(self._lines) - count_before < missing
 
 
 def _wrap_all(passages: Sequence[Passage], width: int) -> Iterator[ScreenLine]:
+    """Yield the lines of all passages: bold headings, indented texts, and an empty line between passages."""
     for number, passage in enumerate(passages):
         if number:
             yield ScreenLine("")
@@ -98,124 +102,135 @@ def _wrap_all(passages: Sequence[Passage], width: int) -> Iterator[ScreenLine]:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """The lines of a text, broken between words where there is a place, none wider than ``width`` columns."""
-    start = 0
-    while start <= len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        if end == start:
+    """Yield the lines of a text, broken between words where possible, none wider than ``width`` columns."""
+    line_start = 0
+    while line_start <= len(text):
+        line_end = text.find("\n", line_start)
+        line_end = len(text) if line_end < 0 else line_end
+        if line_end == line_start:
             yield ""
-        for place in range(start, end, _CHUNK):
-            piece = text[place : min(place + _CHUNK, end)].expandtabs(_TAB)
-            yield from _wrap_line(clean(piece, keep_lines=False), width)
-        start = end + 1
+        for chunk_start in range(line_start, line_end, _CHUNK):
+            chunk = text[chunk_start : min(chunk_start + _CHUNK, line_end)].expandtabs(_TAB)
+            yield from _wrap_line(clean(chunk, keep_lines=False), width)
+        line_start = line_end + 1
 
 
 def _wrap_line(line: str, width: int) -> Iterator[str]:
     """Yield pieces of a line that fit into ``width`` columns; the space at which it breaks is left out."""
     while line:
-        fits = _count_fitting(line, width)
-        if fits < len(line):
-            space = line.rfind(" ", 0, fits + 1)
-            # A word that is longer than the line is cut, because nothing else would end.
-            fits = space if space > 0 and line[:space].strip() else fits
-        yield line[:fits]
-        rest = line[fits:]
-        line = rest.removeprefix(" ") if fits < len(line) else ""
+        piece_length = _count_fitting(line, width)
+        if piece_length < len(line):
+            space = line.rfind(" ", 0, piece_length + 1)
+            # Break at the last space. A word that is wider than the column has none, and is cut.
+            piece_length = space if space > 0 and line[:space].strip() else piece_length
+        yield line[:piece_length]
+        remaining = line[piece_length:]
+        line = remaining.removeprefix(" ") if piece_length < len(line) else ""
 
 
 def _count_fitting(line: str, width: int) -> int:
-    """Count the characters of a line that fit; at least one, and no more than a few for each column.
+    """Count the characters at the beginning of a line that fit into ``width`` columns; at least one.
 
-    Hundreds of marks on one letter take no room, and a terminal would still have to draw them.
+    At most ``_SCANNED`` characters are counted for each column: hundreds of combining marks on one letter take no
+    column, and a terminal would still have to draw them.
     """
     if line.isascii():
         return min(len(line), width)
     from rich.cells import get_character_cell_size
 
-    taken = 0
-    for place, character in enumerate(line[: _SCANNED * width]):
-        taken += get_character_cell_size(character)
-        if taken > width:
-            return max(place, 1)
+    columns = 0
+    for index, character in enumerate(line[: _SCANNED * width]):
+        columns += get_character_cell_size(character)
+        if columns > width:
+            return max(index, 1)
     return min(len(line), _SCANNED * width)
 
 
 def fit(text: str, width: int) -> str:
-    """A text as one line, cut with an ellipsis where it is wider."""
-    # What is left out by ``clean`` takes no room, so that more is read than is counted.
-    read = 2 * _SCANNED * width
-    line = clean(text[:read], keep_lines=False)
-    if len(text) <= read and _count_fitting(line, width) == len(line):
+    """Return a text as one line, cut with an ellipsis where it is wider than ``width`` columns."""
+    # Only the beginning of the text is cleaned: twice the characters that may be counted are more than enough.
+    beginning = 2 * _SCANNED * width
+    line = clean(text[:beginning], keep_lines=False)
+    if len(text) <= beginning and _count_fitting(line, width) == len(line):
         return line
     return f"{line[: _count_fitting(line, max(width - 1, 1))]}…"
 
 
 def pad(text: str, width: int) -> str:
-    """A line with blanks up to a width."""
+    """Return a line with blanks at its end, so that it is ``width`` columns wide."""
     from rich.cells import cell_len
 
     return text + " " * (width - cell_len(text))
 
 
 def reads_leftward(texts: Sequence[str]) -> bool:
-    """Return whether a text has letters of a script that is read from right to left, at least near its beginning.
+    """Return whether one of the texts has letters of a script that is read from right to left, near its beginning.
 
-    A terminal may turn such a line around as a whole, and what is beside it would be in the middle of it.
+    A terminal may reverse such a line as a whole. The column beside it would then be in the middle of the line.
     """
     return any(unicodedata.bidirectional(letter) in ("R", "AL") for text in texts for letter in text[:_CHUNK])
 
 
 class Pages:
-    """The body of a screen: a text with notes beside it, or below it where the screen is narrow."""
+    """A text that is scrolled, with notes beside it, or below it where the terminal is narrow."""
 
     def __init__(self, text: Sequence[Passage], notes: Sequence[Passage], width: int) -> None:
         texts = [passage.text for passage in (*text, *notes)] + [passage.heading for passage in (*text, *notes)]
-        self.split = width >= WIDE and bool(notes) and not reads_leftward(texts)
-        self._left = (width * 3) // 5
-        self._main = Wrapped(text if self.split else [*text, *notes], self._left - 1 if self.split else width)
-        self._notes = Wrapped(notes, width - self._left - 2) if self.split else None
+        has_two_columns = width >= WIDE and bool(notes) and not reads_leftward(texts)
+        self._left_width = (width * 3) // 5
+        self._main = WrappedText(
+            text if has_two_columns else [*text, *notes], self._left_width - 1 if has_two_columns else width
+        )
+        self._notes = WrappedText(notes, width - self._left_width - 2) if has_two_columns else None
+        """The right column; ``None`` where the notes are below the text, in ``_main``."""
         self.top = 0
+        """The number of the first line that is shown."""
 
     def read(self, height: int) -> list[str]:
-        """The lines that are seen now, ``height`` of them."""
+        """Return the ``height`` lines that are shown now, each with the line of the notes beside it."""
         main = self._main.read(self.top, self.top + height)
         if self._notes is None:
             return [line.render() for line in main] + [""] * (height - len(main))
-        # Short notes stay where they are while the text is turned; long ones are turned along.
-        start = min(self.top, max(0, self._notes.count() - height)) if self._notes.has(height) else 0
-        beside = self._notes.read(start, start + height)
-        rows = [*islice(chain(main, (ScreenLine("") for _ in range(height))), height)]
-        notes = [*islice(chain(beside, (ScreenLine("") for _ in range(height))), height)]
-        return [self._join_columns(one, other) for one, other in zip(rows, notes, strict=True)]
+        # Notes that fit on the screen stay where they are while the text is scrolled; longer ones are scrolled too.
+        first_note = min(self.top, max(0, self._notes.count() - height)) if self._notes.has_line(height) else 0
+        notes = self._notes.read(first_note, first_note + height)
+        left_lines = [*islice(chain(main, (ScreenLine("") for _ in range(height))), height)]
+        right_lines = [*islice(chain(notes, (ScreenLine("") for _ in range(height))), height)]
+        return [self._join_columns(left, right) for left, right in zip(left_lines, right_lines, strict=True)]
 
-    def _join_columns(self, one: ScreenLine, other: ScreenLine) -> str:
-        padded = pad(one.text, self._left)
-        return f"{ScreenLine(padded, one.style).render()}│ {other.render()}".rstrip()
+    def _join_columns(self, left: ScreenLine, right: ScreenLine) -> str:
+        """Join a line of the text and a line of the notes to one line of the terminal, with a bar between them."""
+        padded = pad(left.text, self._left_width)
+        return f"{ScreenLine(padded, left.style).render()}│ {right.render()}".rstrip()
 
-    def turn(self, lines: int, height: int) -> None:
-        """Move down, or up where it is negative, and no further than there is something to see."""
-        wanted = max(0, self.top + lines)
-        if lines > 0 and not self._has(wanted + height - 1):
-            wanted = min(wanted, max(0, self._count_lines() - height))
-        self.top = wanted
+    def scroll(self, lines: int, height: int) -> None:
+        """Scroll down by some lines, or up if ``lines`` is negative, but not past the beginning or the end.
 
-    def _has(self, number: int) -> bool:
-        return self._main.has(number) or (self._notes is not None and self._notes.has(number))
+        ``height`` is the number of lines that are shown.
+        """
+        new_top = max(0, self.top + lines)
+        if lines > 0 and not self._has_line(new_top + height - 1):
+            new_top = min(new_top, max(0, self._count_lines() - height))
+        self.top = new_top
+
+    def _has_line(self, number: int) -> bool:
+        """Return whether the text or the notes have a line of this number, from 0."""
+        return self._main.has_line(number) or (self._notes is not None and self._notes.has_line(number))
 
     def _count_lines(self) -> int:
+        """Count the lines of the longer column."""
         return max(self._main.count(), 0 if self._notes is None else self._notes.count())
 
     def has_more(self, height: int) -> bool:
-        """Return whether something is below what is seen."""
-        return self._has(self.top + height)
+        """Return whether there are lines below the ``height`` lines that are shown."""
+        return self._has_line(self.top + height)
 
     def describe(self, height: int) -> str | None:
-        """Describe which lines are seen, where not all are."""
+        """Describe which lines are shown, such as "lines 1 to 20 of 90"; ``None`` where all of them are."""
         if not self.top and not self.has_more(height):
             return None
-        known = self._main.known()
+        total = self._main.count_if_known()
         last = self.top + height if self.has_more(height) else self._count_lines()
-        of = f" of {known:,}" if known is not None and self._notes is None else ""
+        of_total = f" of {total:,}" if total is not None and self._notes is None else ""
         more = "; space shows more" if self.has_more(height) else ""
-        return f"lines {self.top + 1:,} to {last:,}{of}{more}"
+        return f"lines {self.top + 1:,} to {last:,}{of_total}{more}"

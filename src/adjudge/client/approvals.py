@@ -48,7 +48,7 @@ class RemoteApprovals:
         filters = {"title": title, "agent": agent, "customer": customer, "gate": gate, "q": words}
         filters |= {"audits": "true"} if audits else {}
         reply = await self.connection.get("v1", "approvals", status=status or "all", limit=limit, **filters)
-        return read_answer(_read_list, reply, self.connection.url, "list of approvals")
+        return read_answer(_read_approvals, reply, self.connection.url, "list of approvals")
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in Approvals
         """Return a request. Raises ``UsageError`` for an id that is unknown to the key.
@@ -88,7 +88,8 @@ class RemoteApprovals:
         return self._read_approval(reply, id)
 
     def _read_approval(self, reply: object, approval_id: str) -> Approval:
-        approval = read_answer(_read_one, reply, self.connection.url, "approval")
+        """Read a reply that is about one request; raises ``ServerError`` where it is about another one."""
+        approval = read_answer(_read_one_approval, reply, self.connection.url, "approval")
         if approval.id != approval_id:
             url = self.connection.url
             raise ServerError(f"{url} answered about another approval than was asked about, so the answer is not used")
@@ -101,10 +102,12 @@ class RemoteApprovals:
     decide_sync = make_sync_method(decide)
 
 
-def _read_list(reply: Mapping[str, Any]) -> tuple[Approval, ...]:
+def _read_approvals(reply: Mapping[str, Any]) -> tuple[Approval, ...]:
+    """Read the reply with a list of requests."""
     return tuple([Approval.from_dict(row) for row in reply["approvals"]])
 
 
-def _read_one(reply: Mapping[str, Any]) -> Approval:
-    # Not the server's word for what it shows: whoever votes computes the digest of what they have got.
+def _read_one_approval(reply: Mapping[str, Any]) -> Approval:
+    """Read the reply with one request."""
+    # ``shown``, the server's digest of the request, is dropped: a voter computes the digest of what was received.
     return Approval.from_dict({name: value for name, value in reply.items() if name != "shown"})

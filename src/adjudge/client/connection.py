@@ -1,4 +1,4 @@
-"""Requests to a server: over aiohttp, with one key for all tries, and an error that names what went wrong."""
+"""Requests to a server over HTTP: sent again after a failure, with one idempotency key, and errors with the cause."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ LARGEST_ANSWER = 64 * 2**20
 """Bytes of an answer that are read at most; a download has no limit."""
 
 _TRIES = 4
+"""The number of times that a request is sent which gets no answer."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+"""Seconds before a request is sent again."""
 
-_BUSY = frozenset({429, 502, 503})
-"""Statuses of a server, or a proxy before it, that has done nothing yet and may do it later; also 409 ``under_way``."""
+_BUSY_STATUSES = frozenset({429, 502, 503})
+"""Statuses of a server, or a proxy before it, that did nothing and may do it later; 409 ``under_way`` is alike."""
 
 
 class Connection:
@@ -54,7 +56,7 @@ class Connection:
         allow_http: bool = False,
         largest_answer: int = LARGEST_ANSWER,
     ) -> None:
-        self.url = _check_url(url, in_the_clear=key is None or allow_http)
+        self.url = _check_url(url, allow_http=key is None or allow_http)
         check_seconds("timeout", timeout)
         is_key = isinstance(key, str) and key != "" and key.isascii() and key.isprintable() and " " not in key
         if key is not None and not is_key:
@@ -101,7 +103,7 @@ class Connection:
         Args:
             path: The path of the address, such as ``/v1/runs``.
         """
-        async with self._open("GET", path, {}, None, {}) as answer:
+        async with self._open_answer("GET", path, {}, None, {}) as answer:
             if answer.status != 200:
                 raise _read_refusal(self.url, answer.status, await self._read_all(answer)).error
             yield _list_headers(answer), self._read_pieces(answer)
@@ -122,11 +124,12 @@ class Connection:
         once: bool = False,
         seconds: float | None = None,
     ) -> Any:
-        """Send a request, and return the JSON of the answer; ``once`` makes it safe to send it again.
+        """Send a request until it is answered, and return the JSON of the answer.
 
-        Raises ``ServerError`` where no answer comes in time.
+        ``raw`` is the body. ``once`` has the server do it once, however often it is sent. Raises ``ServerError`` if no
+        answer comes within ``seconds``.
         """
-        # One key for all tries: an answer that was lost on its way is given again, and nothing is judged twice.
+        # All tries have the same key: the server repeats an answer that was lost on its way, and judges only once.
         headers = {"Idempotency-Key": secrets.token_hex(16)} if once else {}
         limit = self.timeout if seconds is None else seconds
         try:
@@ -149,7 +152,7 @@ class Connection:
     ) -> Any:
         """Send a request until it is answered, refused, or has failed too often.
 
-        Only a request that may be repeated is sent again, but for one that was refused as too many (429).
+        A request that may not be repeated is sent again only after status 429, by which the server has not done it.
         """
         failures = 0
         while True:
@@ -159,16 +162,17 @@ class Connection:
                 failures += 1
                 if not may_repeat or failures >= _TRIES:
                     raise
-                wait = _FIRST_PAUSE * 2 ** (failures - 1)
+                pause = _FIRST_PAUSE * 2 ** (failures - 1)
             else:
                 if status == 200:
                     return _read_body(self.url, body)
                 refusal = _read_refusal(self.url, status, body)
-                busy = status in _BUSY or (isinstance(refusal.error, UsageError) and refusal.code == "under_way")
-                if not busy or not (may_repeat or status == 429):
+                is_under_way = isinstance(refusal.error, UsageError) and refusal.code == "under_way"
+                is_busy = status in _BUSY_STATUSES or is_under_way
+                if not is_busy or not (may_repeat or status == 429):
                     raise refusal.error
-                wait = _read_wait(reply_headers)
-            await asyncio.sleep(min(wait, _LONGEST_PAUSE))
+                pause = _read_retry_after(reply_headers)
+            await asyncio.sleep(min(pause, _LONGEST_PAUSE))
 
     async def _send(
         self,
@@ -179,11 +183,11 @@ class Connection:
         headers: Mapping[str, str],
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Send a request once, and return the status, the headers (names in lower case) and the body."""
-        async with self._open(method, path, query, raw, headers) as answer:
+        async with self._open_answer(method, path, query, raw, headers) as answer:
             return answer.status, _list_headers(answer), await self._read_all(answer)
 
     @asynccontextmanager
-    async def _open(
+    async def _open_answer(
         self,
         method: str,
         path: tuple[str, ...],
@@ -191,7 +195,10 @@ class Connection:
         raw: bytes | None,
         headers: Mapping[str, str],
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Give an answer of which the head was read; it has to come within ``timeout``."""
+        """Send a request, and yield the answer when its status and headers have come; its body is not read yet.
+
+        Raises ``ServerError`` for a server that cannot be reached, or whose headers do not come within ``timeout``.
+        """
         import aiohttp
 
         session = await self._sessions.get().open()
@@ -204,20 +211,20 @@ class Connection:
             from yarl import URL
 
             target = URL(address, encoded=True).with_query(dict(query))
-            target = target.with_host(target.raw_host or "")  # in ASCII, as it is looked up
+            target = target.with_host(target.raw_host or "")  # in ASCII, as name servers know it
             proxy = find_proxy(target)
             pending_answer = session.request(
                 method, target, data=raw, headers=sent_headers, proxy=proxy, allow_redirects=False
             )
             async with asyncio.timeout(self.timeout) as timer, pending_answer as answer:
-                timer.reschedule(None)
+                timer.reschedule(None)  # the time limit is for the headers alone
                 yield answer
                 return
         except aiohttp.ClientError as error:
             failed = ServerError(f"{self.url} cannot be reached: {type(error).__name__}")
         except TimeoutError:
             failed = ServerError(f"{self.url} did not answer within {self.timeout:g} s")
-        # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
+        # Raised outside of ``except``: else the error would carry aiohttp's, which holds the headers sent, and the key.
         raise failed
 
     async def _read_all(self, answer: aiohttp.ClientResponse) -> bytes:
@@ -231,13 +238,14 @@ class Connection:
         return b"".join(pieces)
 
     async def _read_pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """Yield the body of an answer in pieces, as they come."""
         while piece := await self._read_piece(answer):
             yield piece
 
     async def _read_piece(self, answer: aiohttp.ClientResponse) -> bytes:
-        """Read the next bytes of an answer; none at its end.
+        """Read the next bytes of an answer's body; no bytes at its end.
 
-        Raises ``ServerError`` where the connection breaks, or nothing more comes in time.
+        Raises ``ServerError`` where the connection breaks, or nothing comes within ``timeout``.
         """
         import aiohttp
 
@@ -248,18 +256,18 @@ class Connection:
             problem = f"broke off its answer: {type(error).__name__}"
         except TimeoutError:
             problem = f"sent nothing more within {self.timeout:g} s"
-        raise ServerError(f"{self.url} {problem}")  # out here, as above
+        raise ServerError(f"{self.url} {problem}")  # outside of ``except``, as in ``_open_answer``
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url}>"
 
 
 class _Session:
-    """The session of one event loop."""
+    """The aiohttp session of one event loop, opened at its first use."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
-        self._keeper: AsyncGenerator[None, None] | None = None
+        self._closer: AsyncGenerator[None, None] | None = None
 
     async def open(self) -> aiohttp.ClientSession:
         """Return the session, and open it if there is none."""
@@ -273,22 +281,25 @@ class _Session:
                 headers={"User-Agent": "adjudge", "Accept-Encoding": "identity"},
                 auto_decompress=False,
             )
-            # A client that is dropped while its loop runs is closed by the generator below. Until then somebody outside
-            # must hold the session, or the garbage collector finds both at once and the session complains first.
+            # If the client is dropped while its loop runs, the loop closes the generator below, which closes the
+            # session. Until then the finalizer refers to the session: else the garbage collector would find both at
+            # once, and the session would complain first that it was not closed.
             weakref.finalize(self, _do_nothing, self._session)
-            self._keeper = _close_at_end(self._session)
-            await anext(self._keeper)
+            self._closer = _close_when_dropped(self._session)
+            await anext(self._closer)
         return self._session
 
     async def close(self) -> None:
-        keeper, self._keeper, self._session = self._keeper, None, None
-        if keeper is not None:
-            await keeper.aclose()
+        """Close the session, if it is open; ``open`` makes a new one."""
+        closer, self._closer, self._session = self._closer, None, None
+        if closer is not None:
+            await closer.aclose()
 
     def abandon(self) -> None:
         """Mark the session of a closed loop as closed; its sockets went with the loop."""
         if self._session is None or self._session.closed:
             return
+        # No loop can run the coroutine any more, so it is run by hand as far as it goes.
         closing = self._session.close()
         with suppress(StopIteration, RuntimeError):
             closing.send(None)
@@ -296,10 +307,11 @@ class _Session:
 
 
 def _do_nothing(session: aiohttp.ClientSession) -> None:
-    """Do nothing: the generator holds the session until it has closed it."""
+    """Do nothing; a finalizer with this function keeps a reference to the session."""
 
 
-async def _close_at_end(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+async def _close_when_dropped(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    """Close a session when this generator is closed, explicitly or by the loop when nobody refers to it any more."""
     try:
         yield
     finally:
@@ -307,6 +319,7 @@ async def _close_at_end(session: aiohttp.ClientSession) -> AsyncGenerator[None, 
 
 
 def _read_body(url: str, raw: bytes) -> Any:
+    """Read the JSON of an answer; raises ``ServerError`` for a body that is not JSON."""
     try:
         return read_json(raw.decode())
     except ValueError:
@@ -314,26 +327,28 @@ def _read_body(url: str, raw: bytes) -> Any:
 
 
 def _list_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
+    """Return the headers of an answer by their names in lower case."""
     return {name.lower(): value for name, value in answer.headers.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Refusal:
-    """An answer that is not 200."""
+    """The error in an answer whose status is not 200."""
 
     code: str
-    """The word that programs go by; empty where there is none."""
+    """The server's name for the error, such as ``under_way``; empty where there is none."""
     error: AdjudgeError
+    """The error to raise."""
 
 
 def _read_refusal(url: str, status: int, raw: bytes) -> _Refusal:
-    """Read an answer that is not 200: a ``UsageError`` for what the caller can correct, else a ``ServerError``.
+    """Read an answer whose status is not 200: a ``UsageError`` for what the caller can correct, else a ``ServerError``.
 
-    Of the statuses 400 to 499, 408, 421 and 429 are no fault of the request.
+    The statuses from 400 to 499 are errors of the caller, but for 408, 421 and 429.
     """
     try:
         body = read_json(raw.decode())
-    except ValueError:
+    except ValueError:  # no JSON, as from a proxy
         body = None
     members = body if isinstance(body, dict) else {}
     code, detail = (value if isinstance(value, str) else "" for value in (members.get("code"), members.get("detail")))
@@ -346,23 +361,28 @@ def _read_refusal(url: str, status: int, raw: bytes) -> _Refusal:
     return _Refusal(code=code, error=UsageError(text, argument=argument if isinstance(argument, str) else None))
 
 
-def _read_wait(headers: Mapping[str, str]) -> float:
+def _read_retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds that a busy server asks to wait, by the header ``Retry-After``; else the first pause."""
     header = headers.get("retry-after", "")
     return float(header) if header.isascii() and header.isdecimal() and len(header) < 6 else _FIRST_PAUSE
 
 
-def _check_url(url: str, *, in_the_clear: bool) -> str:
-    """Check a server's address, and return it without a slash at the end; a key needs https, or this machine."""
+def _check_url(url: str, *, allow_http: bool) -> str:
+    """Check a server's address, and return it without a slash at its end.
+
+    Raises ``UsageError`` for another text than an address. ``http`` to another machine is refused too, unless
+    ``allow_http``, because a key could be read on the way.
+    """
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host, _ = parts.hostname, parts.port  # ``port`` raises for a port that is no number
     except (ValueError, AttributeError, TypeError):
         parts, host = None, None
     if parts is None or parts.scheme not in ("http", "https") or not host or parts.username is not None:
         raise UsageError(f'url must be like "https://adjudge.example", got {show(url)}', argument="url")
     if parts.query or parts.fragment:
         raise UsageError(f"url must end with the host, its port or a path, got {show(url)}", argument="url")
-    if parts.scheme == "http" and not in_the_clear and not is_this_machine(host):
+    if parts.scheme == "http" and not allow_http and not is_this_machine(host):
         raise UsageError(
             "a key is sent over https only, unless ",
             Argument("allow_http", "True"),

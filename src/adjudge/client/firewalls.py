@@ -38,14 +38,14 @@ class RemoteInputFirewall:
             raise UsageError(
                 f"arguments must be a mapping of names to values, got {type(arguments).__name__}", argument="arguments"
             )
-        sent = dict(arguments)
-        if not is_json([sent]):
+        argument_dict = dict(arguments)
+        if not is_json([argument_dict]):
             return InputVerdict(passed=False, detail="nobody was asked: the arguments are not JSON values")
-        body = {"arguments": sent, "judge": self.judge, "tool": self.tool_name}
+        body = {"arguments": argument_dict, "judge": self.judge, "tool": self.tool_name}
         try:
             reply = await self.connection.post("v1", "firewall", "input", body=body)
             verdict = read_answer(InputVerdict.from_dict, reply, self.connection.url, "verdict")
-            _check_arguments(verdict, sent, self.connection.url)
+            _check_arguments(verdict, argument_dict, self.connection.url)
         except ServerError as error:
             return InputVerdict(passed=False, fallback_triggered=True, detail=str(error))
         return verdict
@@ -91,16 +91,17 @@ class RemotePromptFirewall:
 
 
 def _check_arguments(verdict: InputVerdict, arguments: dict[str, Any], url: str) -> None:
-    """Raise ``ServerError`` where other arguments passed than were sent."""
+    """Raise ``ServerError`` for a verdict that lets through other arguments than were sent."""
     subject = None if verdict.chain_result is None else verdict.chain_result.subject
     if verdict.passed and arguments and subject != digest_text(render_arguments(arguments)):
         raise ServerError(f"{url} answered about other arguments than were sent, so the answer does not count")
 
 
 def _check_rules(verdict: FirewallVerdict, rules: list[str], url: str) -> None:
-    """Raise ``ServerError`` unless every rule that was sent, and no other, is kept or rejected."""
-    rejected = {rejection.index for rejection in verdict.rejected}
-    kept_rules = [rule for index, rule in enumerate(rules, 1) if index not in rejected]
-    is_foreign = any(rules[rejection.index - 1 : rejection.index] != [rejection.rule] for rejection in verdict.rejected)
-    if list(verdict.allowed) != kept_rules or is_foreign or not rejected <= set(range(1, len(rules) + 1)):
+    """Raise ``ServerError`` unless a verdict allows or rejects each rule that was sent, and no other rule."""
+    rules_by_index = dict(enumerate(rules, 1))  # a rejection names a rule by its number in the list, from 1
+    rejected_indexes = {rejection.index for rejection in verdict.rejected}
+    kept_rules = [rule for index, rule in rules_by_index.items() if index not in rejected_indexes]
+    is_foreign = any(rules_by_index.get(rejection.index) != rejection.rule for rejection in verdict.rejected)
+    if list(verdict.allowed) != kept_rules or is_foreign or not rejected_indexes <= rules_by_index.keys():
         raise ServerError(f"{url} answered about other rules than were sent, so the answer does not count")

@@ -1,6 +1,6 @@
-"""A server's gate: ``check`` and ``resume`` as a gate of this program has them.
+"""A server's gate, with the methods ``check`` and ``resume`` of a local gate.
 
-What the gate decides is decided on the server, in ``guards/gate.py``.
+The server decides, in ``guards/gate.py``. This module blocks where it gives no answer, or one about something else.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from adjudge.sync import make_sync_method
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PAUSE = 10.0
-"""Seconds that the server waits for people in one request."""
+_LONGEST_WAIT = 10.0
+"""Seconds for which one request asks the server to wait for people."""
 
 _RESERVE = 0.1
-"""The part of the timeout in which no further request to wait begins: its answer could come too late."""
+"""The last part of the timeout, in which no further request is sent, because its answer could come too late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,14 +79,14 @@ class RemoteGate:
             member, subject = write_content_member(content)
             body = member | write_arguments({"task": task, "context": context, "reference": reference})
         except Exception as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
-            return self._make_blocked(error, subject, metadata, started)
+            return self._block_content(error, subject, metadata, started)
         body |= {"metadata": write_metadata(metadata)} if metadata else {}
         try:
-            decision = self._read_and_check(await self.connection.post("v1", "gates", self.name, "check", body=body))
+            decision = self._read_own_decision(await self.connection.post("v1", "gates", self.name, "check", body=body))
             check_subject(decision.subject, subject, self.connection.url)
             self._check_parts(decision, {name: body.get(name) for name in CONTEXT})
         except ServerError as error:
-            return self._make_blocked(error, subject, metadata, started)
+            return self._block_content(error, subject, metadata, started)
         return decision
 
     check_sync = make_sync_method(check)
@@ -125,25 +125,29 @@ class RemoteGate:
         sent: dict[str, Any] = {
             name: None if value is None else write_value(value, name=name)[0]
             for name, value in parts.items()
-            if value is not ...
+            if value is not ...  # not given
         }
         is_run = isinstance(content, AgentRun)
         members = {"run" if is_run and name == "content" else name: value for name, value in sent.items()}
         timeout = self.connection.timeout
-        until = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         while True:
-            left = until - time.monotonic()
-            # Half of what is left: an answer that came after the end would be lost, though the server has recorded it.
-            body = {**members, "approval": approval_id, "wait": min(_PAUSE, left / 2)}
+            seconds_left = deadline - time.monotonic()
+            # The server waits for half of the time that is left: an answer after the deadline would be lost here,
+            # though the server has recorded it.
+            body = {**members, "approval": approval_id, "wait": min(_LONGEST_WAIT, seconds_left / 2)}
             answer = self._read_decision(
-                await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False, seconds=left)
+                await self.connection.post(
+                    "v1", "gates", self.name, "resume", body=body, once=False, seconds=seconds_left
+                )
             )
-            doubt = self._find_doubt(answer, decision, sent)
-            if doubt is not None:
-                return self._make_refusal(decision, doubt, sent)
-            if not answer.pending or until - time.monotonic() < timeout * _RESERVE:
+            mismatch = self._find_mismatch(answer, decision, sent)
+            if mismatch is not None:
+                return self._block_answer(decision, mismatch, sent)
+            if not answer.pending or deadline - time.monotonic() < timeout * _RESERVE:
                 return answer
-            await asyncio.sleep(min(0.05, timeout * _RESERVE / 2))  # a server that stops answers at once
+            # A server that is being stopped answers at once; it is not asked again without a pause.
+            await asyncio.sleep(min(0.05, timeout * _RESERVE / 2))
 
     resume_sync = make_sync_method(resume)
 
@@ -151,7 +155,7 @@ class RemoteGate:
         """List the gate's pending decisions that have not been resumed, the oldest first."""
         reply = await self.connection.get("v1", "gates", self.name, "pending")
         rows = read_answer(lambda members: list(members["decisions"]), reply, self.connection.url, "list of decisions")
-        decisions = tuple([self._read_and_check(row) for row in rows])
+        decisions = tuple([self._read_own_decision(row) for row in rows])
         if not all(decision.pending for decision in decisions):
             raise ServerError(f"{self.connection.url} listed a decision as pending that is not")
         return decisions
@@ -175,7 +179,8 @@ class RemoteGate:
     def _read_decision(self, reply: object) -> Decision:
         return read_answer(Decision.from_dict, reply, self.connection.url, "decision")
 
-    def _read_and_check(self, reply: object) -> Decision:
+    def _read_own_decision(self, reply: object) -> Decision:
+        """Read the decision in a reply; raises ``ServerError`` if it is of another gate, or waits for no approval."""
         decision = self._read_decision(reply)
         if decision.gate != self.name:
             raise ServerError(f"{self.connection.url} answered for another gate, so the answer does not count")
@@ -184,27 +189,33 @@ class RemoteGate:
         return decision
 
     def _check_parts(self, decision: Decision, parts: Mapping[str, object]) -> None:
-        """Raise ``ServerError`` for a decision that waits for people who are asked under other data than was sent."""
-        other = find_other(decision, parts) if decision.pending else None
-        if other is not None:
+        """Raise ``ServerError`` if people are asked with another task, context or reference than was sent."""
+        differing_part = find_other(decision, parts) if decision.pending else None
+        if differing_part is not None:
             url = self.connection.url
-            raise ServerError(f"{url} answered about another {other} than was sent, so the answer does not count")
+            raise ServerError(
+                f"{url} answered about another {differing_part} than was sent, so the answer does not count"
+            )
 
-    def _find_doubt(self, answer: Decision, decision: Decision | str, sent: Mapping[str, object]) -> str | None:
-        """Find what else an answer to ``resume`` is about than was asked about; ``None`` where it is about that."""
+    def _find_mismatch(self, answer: Decision, decision: Decision | str, sent: Mapping[str, object]) -> str | None:
+        """Find in what an answer to ``resume`` differs from what was asked about, such as "another gate".
+
+        ``None`` if it is about exactly that. ``decision`` is the pending decision or its approval's id, and ``sent``
+        are the content and the other parts that were sent to be compared.
+        """
         if answer.gate != self.name:
             return "another gate"
         if answer.approval_id != (decision if isinstance(decision, str) else decision.approval_id):
             return "another approval"
         if isinstance(decision, Decision) and _identify_request(answer) != _identify_request(decision):
             return "another request"
-        # What is blocked may be about anything: the server compares as well, and blocks what is not what was held back.
-        other = find_other(answer, sent) if answer.allowed or answer.pending else None
-        return None if other is None else f"another {other}"
+        # A blocked answer may be about other parts: the server blocks if the parts sent are not what was held back.
+        differing_part = find_other(answer, sent) if answer.allowed or answer.pending else None
+        return None if differing_part is None else f"another {differing_part}"
 
-    def _make_refusal(self, decision: Decision | str, doubt: str, sent: Mapping[str, object]) -> Decision:
-        """Make the decision in place of an answer about something else: blocked, by policy; no ledger holds it."""
-        reason = f"{self.connection.url} answered about {doubt} than was asked about, so the answer does not count"
+    def _block_answer(self, decision: Decision | str, mismatch: str, sent: Mapping[str, object]) -> Decision:
+        """Make the decision that replaces an answer about something else: blocked by policy, and in no ledger."""
+        reason = f"{self.connection.url} answered about {mismatch} than was asked about, so the answer does not count"
         if isinstance(decision, Decision):
             return replace(block(decision, reason), ledger_seq=None)
         subject = digest_text(content_text(sent["content"])) if "content" in sent else None
@@ -212,10 +223,13 @@ class RemoteGate:
             gate=self.name, allowed=False, decided_by="policy", detail=reason, approval_id=decision, subject=subject
         )
 
-    def _make_blocked(
+    def _block_content(
         self, error: Exception, subject: str | None, metadata: Mapping[str, Any] | None, started: float
     ) -> Decision:
-        """Make the decision, blocked by policy, for content that cannot be sent or an answer that does not count."""
+        """Make the decision that blocks a content, by policy, because it cannot be sent or the answer does not count.
+
+        ``subject`` is the content's digest, if it could be read. ``started`` is the time at which ``check`` began.
+        """
         metadata_copy = dict(metadata or {})
         return Decision(
             gate=self.name,
@@ -230,10 +244,10 @@ class RemoteGate:
 
 
 def _identify_request(decision: Decision) -> tuple[object, ...]:
-    """Return what identifies the request of a pending decision, whatever people decide."""
+    """Return what identifies the request of a decision before and after people decide: digests and the result's id."""
     return decision.subject, decision.request, None if decision.result is None else decision.result.id
 
 
 async def _withdraw(decision: Decision, reason: str) -> Decision:
-    """Return the decision that blocks what is not the approved value any more."""
+    """Return a decision that blocks in place of one that allowed, because the value to be used has changed since."""
     return replace(decision, allowed=False, pending=False, decided_by="policy", detail=reason, ledger_seq=None)

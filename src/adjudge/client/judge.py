@@ -1,4 +1,4 @@
-"""A server's judge: ``evaluate`` as a judge of this program has it."""
+"""A server's judge, with the method ``evaluate`` of a local judge."""
 
 from __future__ import annotations
 
@@ -95,24 +95,26 @@ def _check_criteria(
     threshold: float | None,
     url: str,
 ) -> None:
-    """Raise ``ServerError`` for a pass by other criteria, or under another threshold, than were sent.
+    """Raise ``ServerError`` for a result that passed by other criteria, or under another threshold, than were sent.
 
-    What a rubric that is named holds is known to the server alone.
+    The criteria of a rubric that was sent by its name are not compared, because only the server knows them.
     """
     if criteria is not None:
         sent_rubric: Rubric | None = make_rubric(criteria, threshold)
     else:
         sent_rubric = None if rubric is None or isinstance(rubric, str) else load_rubric(rubric)
-    limit = threshold if threshold is not None or sent_rubric is None else sent_rubric.passing_threshold
-    names = None if sent_rubric is None else {criterion.name for criterion in sent_rubric.criteria}
+    sent_threshold = threshold if threshold is not None or sent_rubric is None else sent_rubric.passing_threshold
+    sent_names = None if sent_rubric is None else {criterion.name for criterion in sent_rubric.criteria}
     if not result.passed:
-        return  # rules may have decided before all criteria were looked at
-    differs = names is not None and bool(result.criteria) and {criterion.name for criterion in result.criteria} != names
-    if differs or (limit is not None and result.threshold not in (None, limit)):
+        return  # rules may have decided before all criteria were judged
+    names = {criterion.name for criterion in result.criteria}
+    has_other_criteria = sent_names is not None and bool(names) and names != sent_names
+    if has_other_criteria or (sent_threshold is not None and result.threshold not in (None, sent_threshold)):
         raise ServerError(f"{url} answered about other criteria than were sent, so the answer does not count")
 
 
 def _write_criteria(criteria: str | Sequence[str] | Mapping[str, str] | None) -> Any:
+    """Return criteria as plain data for the server: a text, a list or a mapping as JSON has them."""
     if criteria is None or isinstance(criteria, str):
         return criteria
     return dict(criteria) if isinstance(criteria, Mapping) else list(criteria)
@@ -132,6 +134,7 @@ def _write_rubric(rubric: Rubric | Mapping[str, Any] | str | None) -> Any:
 
 
 def _write_rules(rules: Sequence[str | Mapping[str, Any]]) -> list[Any]:
+    """Return rules as plain data for the server; raises ``UsageError`` for one that is no name and no mapping."""
     for rule in rules:
         if not isinstance(rule, str | Mapping):
             raise UsageError(

@@ -35,7 +35,7 @@ class RemoteLabelQueue:
         Args:
             skipped: Draw from what was skipped.
         """
-        return self._read_reply(_read_next, await self._post("next", {"skipped": skipped}), "task")
+        return self._read_reply(_read_next_task, await self._post("next", {"skipped": skipped}), "task")
 
     async def record(
         self,
@@ -68,7 +68,7 @@ class RemoteLabelQueue:
 
     async def undo(self) -> str | None:
         """Take back the last answer or skip, and return its case; ``None`` where there is none."""
-        return self._read_reply(_read_undone, await self._post("undo", {}), "answer that was taken back")
+        return self._read_reply(_read_undone_case, await self._post("undo", {}), "answer that was taken back")
 
     async def adjudicate(
         self,
@@ -118,48 +118,53 @@ class RemoteLabelQueue:
     labels_sync = make_sync_method(labels)
 
     def _read_label(self, reply: object, case: str, criterion: str | None, subject: str | None) -> Label:
+        """Read the label in a reply; raises ``ServerError`` if it is about another case, criterion or content."""
         label = self._read_reply(Label.from_dict, reply, "label")
         if (label.case, label.criterion) != (case, criterion) or subject not in (None, label.subject):
             raise ServerError(f"{self.connection.url} answered about another case than was labelled")
         return label
 
     async def _post(self, name: str, body: dict[str, Any]) -> Any:
+        """Send a request about the run's labels; ``name`` is the last part of its address."""
         return await self.connection.post("v1", "labels", self.run, name, body=body, once=False)
 
     def _read_reply(self, read: Callable[[Any], T], reply: object, noun: str) -> T:
         return read_answer(read, reply, self.connection.url, noun)
 
 
-def _read_next(members: dict[str, Any]) -> LabelTask | None:
+def _read_next_task(members: dict[str, Any]) -> LabelTask | None:
+    """Read the reply of ``next``: the next task, or ``None`` if there is none."""
     return None if members["task"] is None else _read_task(members["task"])
 
 
-def _read_undone(members: dict[str, Any]) -> str | None:
+def _read_undone_case(members: dict[str, Any]) -> str | None:
+    """Read the reply of ``undo``: the id of the case, or ``None`` if there was nothing to undo."""
     return None if members["undone"] is None else str(members["undone"]["case"])
 
 
 def _read_task(members: dict[str, Any]) -> LabelTask:
-    """Read a task as the server sends it, the two contents of a pair put back from the order they are shown in."""
-    parts = {part["name"]: part["text"] for part in members["parts"]}
+    """Read a task as the server sends it.
+
+    The server sends the contents of a pair as ``A`` and ``B`` in the order in which they are shown. The task has them
+    as ``a`` and ``b``, the case's own names.
+    """
+    texts = {part["name"]: part["text"] for part in members["parts"]}
     order = members["order"]
-    content: object = parts.get("content")
+    content: object = texts.get("content")
     if order is not None:
-        first, second = ("A", "B") if order == "ab" else ("B", "A")
-        content = {"a": parts.get(first), "b": parts.get(second)}
+        name_of_a, name_of_b = ("A", "B") if order == "ab" else ("B", "A")
+        content = {"a": texts.get(name_of_a), "b": texts.get(name_of_b)}
     rubric = None if members["rubric"] is None else load_rubric(members["rubric"])
     criterion_name = None if members["criterion"] is None else members["criterion"]["name"]
-    criterion = (
-        next((criterion for criterion in rubric.criteria if criterion.name == criterion_name), None)
-        if rubric is not None
-        else None
-    )
+    criteria = () if rubric is None else rubric.criteria
+    criterion = next((criterion for criterion in criteria if criterion.name == criterion_name), None)
     return LabelTask(
         case=members["case"],
         content=content,
         subject=members.get("subject"),
-        task=parts.get("task"),
-        reference=parts.get("reference"),
-        context=parts.get("context"),
+        task=texts.get("task"),
+        reference=texts.get("reference"),
+        context=texts.get("context"),
         rubric=rubric,
         criterion=criterion,
         order=order,

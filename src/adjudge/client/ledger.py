@@ -138,31 +138,39 @@ class RemoteLedger:
         url = self.connection.url
         async with self.connection.download("v1", "ledger", "export") as (headers, pieces):
             head = read_answer(Head.parse, headers.get("adjudge-head", ""), url, "head with its export")
-            await _write_new(path, pieces)
+            await _write_new_file(path, pieces)
         return head
 
     export_sync = make_sync_method(export)
 
     async def _fetch_page(self, after: int, filters: Mapping[str, str | None]) -> tuple[list[Entry], int | None]:
-        """Fetch the entries behind a place, and the place from which on there are more."""
+        """Fetch the entries after a number, and the number after which there are more, or ``None``."""
         reply = await self.connection.get("v1", "ledger", after=after, limit=1_000, **filters)
         return read_answer(_read_page, reply, self.connection.url, "list of entries")
 
 
-def _write_query(*, since: datetime | None, until: datetime | None, **words: str | None) -> dict[str, str | None]:
+def _write_query(*, since: datetime | None, until: datetime | None, **filters: str | None) -> dict[str, str | None]:
+    """Write the filters of a query as parameters of the address, its times in ISO format."""
     times = {"since": since, "until": until}
-    return words | {name: None if at is None else at.isoformat() for name, at in times.items()}
+    return filters | {name: None if time is None else time.isoformat() for name, time in times.items()}
 
 
 def _read_page(members: Mapping[str, Any]) -> tuple[list[Entry], int | None]:
+    """Read a page: its entries, and the number after which there are more, or ``None``.
+
+    Raises ``TypeError`` for another number than an integer, which ``read_answer`` turns into a ``ServerError``.
+    """
     entries, next_after = [read_typed(row, Entry) for row in members["entries"]], members["next"]
     if next_after is not None and type(next_after) is not int:
         raise TypeError
     return entries, next_after
 
 
-async def _write_new(path: str | Path, pieces: AsyncIterator[bytes]) -> None:
-    """Write a new file piece by piece, in threads: a disk may be slow, and the loop has other work."""
+async def _write_new_file(path: str | Path, pieces: AsyncIterator[bytes]) -> None:
+    """Write a new file piece by piece, in threads, because a slow disk must not block the event loop.
+
+    A file that could not be written whole is removed. Raises the error of ``refuse_export`` for an error of the disk.
+    """
     try:
         await asyncio.to_thread(create_private, path, new=True)
     except OSError as error:
@@ -172,7 +180,7 @@ async def _write_new(path: str | Path, pieces: AsyncIterator[bytes]) -> None:
             async for piece in pieces:
                 await asyncio.to_thread(file.write, piece)
     except BaseException as error:
-        _remove(path)  # here and not in a thread: a task that is cancelled has to leave nothing either
+        _remove(path)  # not in a thread, because a task that was cancelled cannot wait for one
         if isinstance(error, OSError):
             raise refuse_export(path, error) from None
         raise

@@ -89,12 +89,16 @@ class RemoteResults:
     async def _fetch_page(
         self, before: int | None, filters: Mapping[str, str | None]
     ) -> tuple[tuple[RecordedResult, ...], int | None]:
-        """Fetch the results before a place, and the place before which there are more."""
+        """Fetch the results before a number, and the number before which there are more, or ``None``."""
         reply = await self.connection.get("v1", "results", before=before, limit=1_000, **filters)
         return read_answer(_read_page, reply, self.connection.url, "list of results")
 
 
 def _read_page(members: Mapping[str, Any]) -> tuple[tuple[RecordedResult, ...], int | None]:
+    """Read a page: its results, and the number before which there are more, or ``None``.
+
+    Raises ``TypeError`` for another number than an integer, which ``read_answer`` turns into a ``ServerError``.
+    """
     results, before = tuple([RecordedResult.from_dict(row) for row in members["results"]]), members["next"]
     if before is not None and type(before) is not int:
         raise TypeError

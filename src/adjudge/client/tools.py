@@ -99,18 +99,24 @@ class RemoteEmergentJudge:
     validate_reuse_sync = make_sync_method(validate_reuse)
 
     async def _post(self, name: str, body: Mapping[str, Any], read: Callable[[Any], T]) -> T:
+        """Send a request about tools, and read the verdict in the reply with ``read``.
+
+        ``name`` is the last part of the address. Raises ``ServerError`` for a reply that is no verdict.
+        """
         reply = await self.connection.post("v1", "tools", name, body=body)
         return read_answer(read, reply, self.connection.url, "verdict")
 
-    def _check_digest(self, answered: str, digest: str) -> None:
-        if answered != digest:
+    def _check_digest(self, verdict_digest: str, sent_digest: str) -> None:
+        """Raise ``ServerError`` for a verdict about another tool than was sent."""
+        if verdict_digest != sent_digest:
             raise ServerError(f"{self.connection.url} answered about another tool, so the answer does not count")
 
 
 def _read_reuse(reply: Any, body: Mapping[str, Any]) -> ReuseVerdict:
+    """Read the verdict on an output; raises ``UsageError`` if the reply has the digest of another request."""
     members = dict(reply)
-    request = members.pop("request", None)
+    request_digest = members.pop("request", None)
     verdict = ReuseVerdict.from_dict(members)
-    if request != digest_reuse(body):
+    if request_digest != digest_reuse(body):
         raise UsageError("it is about another output or schema than were sent")
     return verdict

@@ -20,7 +20,7 @@ _KEYS = ("command", "call", "format", "timeout")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredAgent:
-    """One agent of the file, with the terms on which it is run where a test says nothing else."""
+    """One agent of the file, and the options with which it is run unless a test gives others."""
 
     source: AgentSource
     format: RunFormat | None = None
@@ -29,13 +29,13 @@ class ConfiguredAgent:
 
 
 def open_agent(config: Config, name: str) -> ConfiguredAgent:
-    """Open the agent ``[agents.NAME]`` of the file; raises ``UsageError`` where it is not there, or written wrong."""
+    """Open the agent ``[agents.NAME]`` of the file; raises ``UsageError`` if it is missing or wrong."""
     if name not in config.agents:
         near = get_close_matches(name, config.agents, 1)
         names = ", ".join(flatten(other, 120) for other in config.agents) or "none"
         hint = f"did you mean {near[0]!r}?" if near else f"its agents are: {names}"
-        place = f"of {config.path}" if config.path else "here, because there is no adjudge.toml"
-        raise UsageError(f"there is no agent {show(name)} {place}; {hint}", argument="agent")
+        file_text = f"of {config.path}" if config.path else "here, because there is no adjudge.toml"
+        raise UsageError(f"there is no agent {show(name)} {file_text}; {hint}", argument="agent")
     where = f"{config.path}: [agents.{flatten(name, 120)}]"
     table = config.agents[name]
     if not isinstance(table, dict):
@@ -51,7 +51,7 @@ def open_agent(config: Config, name: str) -> ConfiguredAgent:
 
 
 def _open_source(table: Mapping[str, Any], config: Config, where: str) -> AgentSource:
-    """Open what ``[agents.NAME]`` names: the words of a command, or a function.
+    """Return the source that ``[agents.NAME]`` names: the words of a command, or an imported function.
 
     Raises ``UsageError`` for a table that names neither, or both.
     """

@@ -1,4 +1,4 @@
-"""``adjudge.toml``: the judges, rubrics and gates of a project, where its ledger is, and who is asked.
+"""Reading and checking ``adjudge.toml``: the judges, rubrics, gates, ledger and approvers of a project.
 
 It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
 Anyone who can edit it can change what passes; in CI, take it from the trusted branch.
@@ -135,9 +135,9 @@ class Config:
 
 
 def find_recording(name: str) -> str | None:
-    """Find the path in a model's name ``replay:FILE?model=NAME``; ``None`` for a name of another form."""
-    prefix, colon, rest = name.strip().partition(":")
-    return rest.partition("?")[0] if prefix == "replay" and colon else None
+    """Return the path in a model's name ``replay:FILE?model=NAME``; ``None`` for a name of another form."""
+    prefix, colon, location = name.strip().partition(":")
+    return location.partition("?")[0] if prefix == "replay" and colon else None
 
 
 class ConfiguredRubrics(Mapping[str, Rubric]):
@@ -193,7 +193,7 @@ def _check_tables(tables: Mapping[str, Any], file: Path) -> None:
             raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
     check_keys(tables.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
     if tables.get("ledger") == {}:
-        # As if it were not there, nothing would be recorded, and its author would believe that everything is.
+        # An empty table would be like none: nothing would be recorded, although its author expects it.
         raise UsageError(f"{file}: [ledger] is empty, so nothing would be recorded; write url, or take it out")
     for key, value in tables.get("ledger", {}).items():
         if not isinstance(value, str):
@@ -207,15 +207,15 @@ def _check_tables(tables: Mapping[str, Any], file: Path) -> None:
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
     for name, table in tables.get("gates", {}).items():
         _check_gate(table, f"{file}: [gates.{flatten(name, 120)}]")
-    for name, where in tables.get("rubrics", {}).items():
-        if not isinstance(where, str) or not where.strip():
+    for name, rubric_path in tables.get("rubrics", {}).items():
+        if not isinstance(rubric_path, str) or not rubric_path.strip():
             raise UsageError(
-                f"{file}: [rubrics] {flatten(name, 120)} must be the path of a rubric file, got {show(where)}"
+                f"{file}: [rubrics] {flatten(name, 120)} must be the path of a rubric file, got {show(rubric_path)}"
             )
 
 
 def check_keys(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str) -> None:
-    """Raise ``UsageError`` with the nearest known key for one that is not known."""
+    """Raise ``UsageError`` for an unknown key, with the nearest known key as a hint."""
     for key in table:
         if key not in known_keys:
             near = get_close_matches(key, known_keys, 1)
@@ -224,9 +224,9 @@ def check_keys(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str
 
 
 def _read_bytes(file: Path, *, required: bool) -> bytes | None:
-    """Read the bytes of the file; ``None`` when it is not there and not required.
+    """Read the bytes of the file; ``None`` if it does not exist and is not required.
 
-    Raises ``UsageError`` where it cannot be read, or is too large.
+    Raises ``UsageError`` if it cannot be read, or is too large.
     """
     try:
         with open_regular(file) as opened:
@@ -303,7 +303,10 @@ def _check_gate(table: object, where: str) -> None:
 
 
 def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str) -> None:
-    """Check who is asked, as far as it can be seen here: numbers and names are checked where a gate asks."""
+    """Raise ``UsageError`` for a key or a value that ``ask`` or ``[approvals]`` cannot have.
+
+    Numbers and approvers are checked later, when the gate that asks is made.
+    """
     check_keys(table, known_keys, where)
     if not isinstance(table.get("first", ""), str):
         raise UsageError(
@@ -327,6 +330,7 @@ def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str
 
 
 def _check_forget(table: Mapping[str, Any], where: str) -> None:
+    """Raise ``UsageError`` for a key that ``[forget]`` cannot have, and for a value that is no list of paths."""
     check_keys(table, FORGET, where)
     for key, paths in table.items():
         if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):

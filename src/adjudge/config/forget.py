@@ -1,4 +1,4 @@
-"""The places that ``adjudge forget`` looks through: ``[forget]`` of ``adjudge.toml``, and what other tables name.
+"""The files and folders that ``adjudge forget`` searches: those of ``[forget]``, and those that other tables name.
 
 The keys of ``[forget]`` are in ``file.py`` (``FORGET``).
 """
@@ -12,46 +12,49 @@ from adjudge.config.file import Config, find_recording
 
 
 def list_configured(config: Config) -> Mapping[str, tuple[Path, ...]]:
-    """List runs, caches, recordings and files of labels that a configuration names and that are there.
+    """List the existing runs, caches, recordings and label files that a configuration names, by kind.
 
-    A path of ``[forget]`` is seen from the file's folder, and may have ``*`` in its last part.
+    A path of ``[forget]`` starts from the file's folder, and may have ``*`` in its last part.
     """
     return {
-        name: tuple(dict.fromkeys(path for path in _find_named(config, paths) if path.exists()))
-        for name, paths in _list_paths(config).items()
+        name: tuple(dict.fromkeys(path for path in _find_configured_files(config, paths) if path.exists()))
+        for name, paths in _list_configured_paths(config).items()
     }
 
 
 def list_absent(config: Config) -> tuple[Path, ...]:
-    """List the places that a configuration names and that are not there: moved, or written wrong, they are kept.
+    """List the paths that a configuration names and that do not exist.
 
-    A cache, or the runs of a server, may not have been used yet, and hold nothing then.
+    Their files may have been moved, or the path may be wrong, and then nothing in them is forgotten. Caches and the
+    runs of a server are left out, because they need not exist before they are used.
     """
-    served = [config.resolve_path(path) for path in _list_served(config)]
-    paths = _list_paths(config)
-    named = [path for name in ("runs", "recordings", "labels") for path in _find_named(config, paths[name])]
-    return tuple(dict.fromkeys(path for path in named if not path.exists() and path not in served))
+    server_runs = [config.resolve_path(path) for path in _list_server_runs(config)]
+    paths = _list_configured_paths(config)
+    named = [path for name in ("runs", "recordings", "labels") for path in _find_configured_files(config, paths[name])]
+    return tuple(dict.fromkeys(path for path in named if not path.exists() and path not in server_runs))
 
 
 def list_links(config: Config) -> tuple[Path, ...]:
     """List the links that a ``*`` of the configuration finds, which ``list_configured`` leaves out."""
-    return tuple(dict.fromkeys(path for paths in _list_paths(config).values() for path in _find_links(config, paths)))
+    return tuple(
+        dict.fromkeys(path for paths in _list_configured_paths(config).values() for path in _find_links(config, paths))
+    )
 
 
-def _list_paths(config: Config) -> Mapping[str, list[str]]:
-    """List the paths of each kind of place that a configuration names, as they are written."""
+def _list_configured_paths(config: Config) -> Mapping[str, list[str]]:
+    """List the paths that a configuration names, as written, by kind: those of other tables, then of ``[forget]``."""
     caches = [table["cache"] for table in config.gates.values() if "cache" in table]
-    replayed = [path for name in _list_models(config) if (path := find_recording(name)) is not None]
-    more = {"caches": caches, "recordings": replayed, "runs": _list_served(config), "labels": []}
-    return {name: [*paths, *config.forget.get(name, ())] for name, paths in more.items()}
+    recordings = [path for name in _list_judge_names(config) if (path := find_recording(name)) is not None]
+    of_tables = {"caches": caches, "recordings": recordings, "runs": _list_server_runs(config), "labels": []}
+    return {name: [*paths, *config.forget.get(name, ())] for name, paths in of_tables.items()}
 
 
-def _list_served(config: Config) -> list[str]:
+def _list_server_runs(config: Config) -> list[str]:
     return [config.server["runs"]] if "runs" in config.server else []
 
 
-def _list_models(config: Config) -> Iterator[str]:
-    """List the names of judges and models that tables name, each of which may be a recording."""
+def _list_judge_names(config: Config) -> Iterator[str]:
+    """Yield the names of judges and models in all tables; each may name a recording."""
     yield from (seat for judge in config.judges.values() for seat in judge.get("seats", ()))
     asking = [config.approvals, *(gate.get("ask", {}) for gate in config.gates.values())]
     yield from (table["first"] for table in asking if "first" in table)
@@ -59,23 +62,24 @@ def _list_models(config: Config) -> Iterator[str]:
     yield from (table["judge"] for table in deciding if isinstance(table.get("judge"), str))
 
 
-def _find_named(config: Config, paths: Iterable[str]) -> Iterator[Path]:
-    """Find the files that paths of the configuration name, of which the last part may have a ``*``.
+def _find_configured_files(config: Config, paths: Iterable[str]) -> Iterator[Path]:
+    """Yield the files that paths of the configuration name; the last part of a path may have a ``*``.
 
-    A link counts if the configuration writes it out, and not if a ``*`` finds it: whoever can write in that folder
-    could have any file of the machine changed by a link to it.
+    A link counts only if the configuration names it, and not if a ``*`` finds it. Otherwise anybody who can write in
+    that folder could have any file of the machine changed, by a link to it.
     """
-    for path, starred in _find_files(config, paths):
-        if not (starred and path.is_symlink()):
+    for path, is_match in _find_files(config, paths):
+        if not (is_match and path.is_symlink()):
             yield path
 
 
 def _find_links(config: Config, paths: Iterable[str]) -> Iterator[Path]:
-    return (path for path, starred in _find_files(config, paths) if starred and path.is_symlink())
+    """Return the links that a ``*`` in the paths finds."""
+    return (path for path, is_match in _find_files(config, paths) if is_match and path.is_symlink())
 
 
 def _find_files(config: Config, paths: Iterable[str]) -> Iterator[tuple[Path, bool]]:
-    """Find the files that paths name, each with whether a ``*`` found it."""
+    """Yield the files that paths name, each with true if a ``*`` found it."""
     for text in paths:
         path = config.resolve_path(text)
         if "*" in path.name:

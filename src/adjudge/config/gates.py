@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
-    """Read whom a gate asks, and how: its own ``ask`` over ``[approvals]``.
+    """Read the terms of a gate's requests for approval: its own ``ask``, and for the rest ``[approvals]``.
 
-    ``show_content`` is among them, and ``first`` is opened: a judge of the file, or a model.
+    ``show_content`` is one of them, and ``first`` becomes an opened judge.
 
-    Raises ``UsageError`` where nobody is named.
+    Raises ``UsageError`` if no approvers are named.
     """
     terms = {**{key: value for key, value in config.approvals.items() if key in ASK}, **ask}
     if not terms.get("approvers"):
@@ -56,15 +56,16 @@ def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
 def open_approvals(
     config: Config, ledger: Ledger, *, quiet: bool = True, make_link: MakeLink | None = None
 ) -> Approvals:
-    """Open the approvals beside a ledger, with the webhook of ``[approvals]``, which gets the links that are made.
+    """Open the approvals of a ledger, with the webhook of ``[approvals]``, which gets the links of ``make_link``.
 
-    ``quiet`` leaves out one whose secret is not here, for somebody who only decides; else that is a ``UsageError``.
+    With ``quiet`` a webhook whose secret is not set is left out, for a command that only decides requests. Without it
+    a missing secret raises ``UsageError``.
     """
     from adjudge.guards.approval.approvals import Approvals
 
     table, keep_for = config.approvals.get("webhook"), config.approvals.get("keep_for")
     if table is None or (quiet and is_secret_missing(config)):
-        return _name_file(config, lambda: Approvals(ledger, keep_for=keep_for))
+        return _open_with_context(config, lambda: Approvals(ledger, keep_for=keep_for))
     from adjudge.guards.approval.webhook import Webhook
 
     where = f"{config.path}: [approvals] webhook"
@@ -75,10 +76,13 @@ def open_approvals(
         webhook = Webhook(table["url"], secret=os.environ[name])
     except UsageError as error:
         raise error.within(where) from None
-    return _name_file(config, lambda: Approvals(ledger, webhook=webhook, make_link=make_link, keep_for=keep_for))
+    return _open_with_context(
+        config, lambda: Approvals(ledger, webhook=webhook, make_link=make_link, keep_for=keep_for)
+    )
 
 
-def _name_file(config: Config, make: Callable[[], Approvals]) -> Approvals:
+def _open_with_context(config: Config, make: Callable[[], Approvals]) -> Approvals:
+    """Call ``make``, and name the file and the table ``[approvals]`` in its ``UsageError``."""
     try:
         return make()
     except UsageError as error:
@@ -86,28 +90,28 @@ def _name_file(config: Config, make: Callable[[], Approvals]) -> Approvals:
 
 
 def is_secret_missing(config: Config) -> bool:
-    """Return whether there is a webhook whose secret is not in this process's environment."""
+    """Return whether a webhook is configured and its secret is not in this process's environment."""
     table = config.approvals.get("webhook")
     return table is not None and not os.environ.get(table["secret_env"])
 
 
 def list_webhook_hosts(config: Config) -> list[str]:
-    """List the host that the webhook of ``[approvals]`` goes to, for lists of what can be contacted."""
+    """List the host of the webhook of ``[approvals]``, for lists of the hosts that may be contacted."""
     table = config.approvals.get("webhook")
     if table is None:
         return []
     try:
         parts = urlsplit(table["url"])
         return [parts.netloc.rpartition("@")[2]] if parts.hostname else []
-    except ValueError:  # said when it is opened
+    except ValueError:  # an invalid address; opening the webhook reports it
         return []
 
 
-_STEP_OPTIONS = ("on_failed", "on_rule", "on_undecided", "on_tampering")
+_OUTCOME_OPTIONS = ("on_failed", "on_rule", "on_undecided", "on_tampering")
 
-_POLICIES = (*_STEP_OPTIONS, "mode", "sample")
+_GATE_OPTIONS = (*_OUTCOME_OPTIONS, "mode", "sample")
 
-_BARS = ("allow_unsigned", "max_age", "min_sensitivity", "min_specificity")
+_CERTIFICATE_OPTIONS = ("allow_unsigned", "max_age", "min_sensitivity", "min_specificity")
 
 
 def open_gate(
@@ -118,14 +122,14 @@ def open_gate(
     approvals: Approvals | None = None,
     demanded: Mapping[str, Any] | None = None,
 ) -> Gate:
-    """Open the gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it.
+    """Open the gate of this name in the file; raises ``UsageError`` that names the table.
 
-    ``recorder`` keeps its decisions, and beside its ledger people are asked; ``None`` is for a gate that is only
-    looked at. It never waits for a person: what it held back is resumed. ``approvals`` are those that are open already.
-    ``demanded`` is what a command line demands of a certificate, over what the table does.
+    ``recorder`` records its decisions, and its ledger has the requests to people; ``None`` is for a gate that is only
+    examined. The gate never waits for a person; a content that it held back is resumed later. ``approvals`` are used if
+    they are open already. ``demanded`` are the certificate options of a command line, which replace those of the table.
     """
     if name not in config.gates:
-        raise UsageError(_explain_missing(name, config))
+        raise UsageError(_explain_missing_gate(name, config))
     table = {**config.gates[name], **(demanded or {})}
     where = f"{config.path}: [gates.{flatten(name, 120)}]"
     try:
@@ -140,17 +144,17 @@ def open_gate(
             wait=False,
             audit=_open_audit(table),
             **_open_ask_arguments(table, config, recorder, approvals),
-            **{key: table[key] for key in _POLICIES if key in table},
-            **_read_demand(table, config),
+            **{key: table[key] for key in _GATE_OPTIONS if key in table},
+            **_read_certificate_options(table, config),
         )
     except UsageError as error:
         raise error if str(error).startswith(str(config.path)) else error.within(where) from None
 
 
 def open_gate_rules(name: str, config: Config) -> tuple[Rule, ...]:
-    """Open the rules of the gate of this name, and nothing else of it; raises ``UsageError`` as ``open_gate``."""
+    """Open only the rules of the gate of this name; raises ``UsageError`` as ``open_gate`` does."""
     if name not in config.gates:
-        raise UsageError(_explain_missing(name, config))
+        raise UsageError(_explain_missing_gate(name, config))
     try:
         return tuple(_open_rules(config.gates[name], config))
     except UsageError as error:
@@ -158,21 +162,21 @@ def open_gate_rules(name: str, config: Config) -> tuple[Rule, ...]:
 
 
 def check_gate_ready(gate: Gate) -> None:
-    """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
+    """Raise ``UsageError`` for a judge that cannot be asked, for example without its key: it would block everything."""
     if gate.rubric is not None and not all(criterion.rule for criterion in gate.rubric.criteria):
         check_judge_ready(gate.judge)
 
 
 def check_judge_ready(judge: Any) -> None:
-    """Raise ``UsageError`` where a model of a judge cannot be asked at all, as it is without its key."""
-    for leaf in list_judges(judge):
-        ready = getattr(leaf.model, "check", None)
-        if ready is not None:
-            ready()
+    """Raise ``UsageError`` if a model of a judge cannot be asked at all, for example without its key."""
+    for single_judge in list_judges(judge):
+        check = getattr(single_judge.model, "check", None)
+        if check is not None:
+            check()
 
 
 async def close_gate(gate: Gate) -> None:
-    """Close what a gate holds open; webhooks under way are waited for."""
+    """Close a gate with its first judge and its approvals; webhooks that are being sent are waited for."""
     await gate.aclose()
     first = gate.ask.get("first")
     if first is not None:
@@ -184,12 +188,13 @@ async def close_gate(gate: Gate) -> None:
 def _open_ask_arguments(
     table: Mapping[str, Any], config: Config, recorder: CommandRecorder | None, approvals: Approvals | None
 ) -> dict[str, Any]:
-    """Open what a gate needs to ask people, as arguments of ``Gate``; none where nobody is asked.
+    """Open the approvals of a gate and read its terms, as arguments of ``Gate``; no arguments if it asks nobody.
 
-    People are asked by a step that is ``ask``, by audits, and where no certificate covers a result.
-    Raises ``UsageError`` for a gate that asks and has no ledger, and for ``ask`` where it asks nobody.
+    People are asked if an outcome's option is ``ask``, for audits, and if no certificate covers a result. Raises
+    ``UsageError`` for a gate that asks people and has no ledger, and for a table ``ask`` in a gate that asks nobody.
     """
-    if "ask" not in [table.get(key) for key in _STEP_OPTIONS] and not {"audit", "require_certificate"} & set(table):
+    asks_for_outcome = "ask" in [table.get(key) for key in _OUTCOME_OPTIONS]
+    if not asks_for_outcome and not {"audit", "require_certificate"} & set(table):
         if "ask" in table:
             raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')
         return {}
@@ -200,42 +205,50 @@ def _open_ask_arguments(
             Argument("ledger"),
         )
     terms = read_terms(config, _find_audit_approvers(table) | table.get("ask", {}))
-    shows = terms.pop("show_content", False)
-    opened = approvals if approvals is not None else open_approvals(config, ledger, quiet=False)
-    return {"approvals": opened, "ask": terms, "show_content": shows}
+    show_content = terms.pop("show_content", False)
+    used_approvals = approvals if approvals is not None else open_approvals(config, ledger, quiet=False)
+    return {"approvals": used_approvals, "ask": terms, "show_content": show_content}
 
 
-def _read_demand(table: Mapping[str, Any], config: Config) -> dict[str, Any]:
-    """Read what a gate demands of a certificate, as arguments of ``Gate``; files are named from the configuration."""
-    demand: dict[str, Any] = {name: table[name] for name in _BARS if name in table}
-    files = [name for name in ("require_certificate", "release_policy", "certificate_key") if name in table]
-    demand |= {name: config.resolve_path(table[name]) for name in files}
+def _read_certificate_options(table: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """Read a gate's requirements on certificates, as arguments of ``Gate``; paths start from the file's folder.
+
+    ``certificate_key`` is a path, or the public key itself.
+    """
+    options: dict[str, Any] = {name: table[name] for name in _CERTIFICATE_OPTIONS if name in table}
+    path_names = [name for name in ("require_certificate", "release_policy", "certificate_key") if name in table]
+    options |= {name: config.resolve_path(table[name]) for name in path_names}
     key = table.get("certificate_key")
-    return demand | {"certificate_key": key} if key is not None and is_public_key(key) else demand
+    return options | {"certificate_key": key} if key is not None and is_public_key(key) else options
 
 
 def _open_audit(table: Mapping[str, Any]) -> float | Audit | None:
+    """Read the audit of a gate: a share, or a table of options."""
     audit = table.get("audit")
     return Audit(**audit) if isinstance(audit, dict) else audit
 
 
 def _find_audit_approvers(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Find who answers audits, where they are named and nobody else is asked: then no others need to be named."""
+    """Return the approvers of audits as ``{"approvers": ...}``, for a gate that asks people only in audits.
+
+    Such a gate needs no other approvers. For any other gate the result is empty.
+    """
     audit = table.get("audit")
     approvers = audit.get("approvers") if isinstance(audit, dict) else None
-    return {"approvers": approvers} if approvers and "ask" not in [table.get(key) for key in _STEP_OPTIONS] else {}
+    asks_for_outcome = "ask" in [table.get(key) for key in _OUTCOME_OPTIONS]
+    return {"approvers": approvers} if approvers and not asks_for_outcome else {}
 
 
 def _open_rubric(name: str | None, config: Config) -> Rubric | None:
     if name is None:
         return None
     rubric = config.find_named_rubric(name)
-    # The file says who judges; a rubric's model must not take the place of a consensus that it names.
+    # The file names the judge. A model in the rubric would replace it, even if it is a consensus of several.
     return replace(rubric, model=None) if rubric.model is not None else rubric
 
 
 def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
-    """Open the judge of a gate; ``None`` without a rubric, and where each criterion has a rule and no judge is named.
+    """Open the judge of a gate; ``None`` without a rubric, or if each criterion has a rule and no judge is named.
 
     Raises ``UsageError`` for a judge without a rubric, and for a rubric that needs a judge and has none.
     """
@@ -245,7 +258,7 @@ def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
         return None
     if name is None and all(criterion.rule for criterion in rubric.criteria):
         return None
-    # Never what the environment or this machine happens to offer: who decides is in the file, under its digest.
+    # Never a judge that the environment or this machine offers: the file, and so its digest, must say who decides.
     chosen = name if name is not None else config.defaults.get("judge")
     if chosen is None:
         raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]", argument="judge")
@@ -253,6 +266,7 @@ def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
 
 
 def _open_layers(table: Mapping[str, Any], config: Config) -> ConfiguredLayers:
+    """Open the cache, the budget and the prices of a gate."""
     cache = table.get("cache")
     return open_layers(
         cache=None if cache is None else config.resolve_path(cache),
@@ -268,12 +282,14 @@ def _open_rules(table: Mapping[str, Any], config: Config) -> list[Rule]:
 
 
 def _open_rule(spec: str | dict[str, Any], config: Config) -> Rule:
+    """Make a rule of a gate; a function that it names is imported from the file's folder."""
     code = find_code(spec) if isinstance(spec, dict) else None
     with nullcontext() if code is None else importing(f"rule {show(spec)}", code, config.folder):
         return as_rule(spec, allow_python=True)
 
 
-def _explain_missing(name: str, config: Config) -> str:
+def _explain_missing_gate(name: str, config: Config) -> str:
+    """Write the message for a gate that is not in the file."""
     if not config.gates:
         where = config.path or "this directory, which has no adjudge.toml"
         return f"there is no gate {show(name)}: {where} names none; write [gates.NAME], or give --config"

@@ -1,7 +1,7 @@
-"""``[hook]`` of ``adjudge.toml``: which gates stand in front of a coding agent's tools.
+"""``[hook]`` of ``adjudge.toml``: its settings, and making the guard with gates for a coding agent's tools.
 
-Where that file may lie, and the digest that an installed hook is bound to, is decided in ``hook_binding.py``
-(``read_bound_config``).
+``hook_binding.py`` (``read_bound_config``) checks where the file is, and the digest to which an installed hook is
+bound.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from adjudge.guards.approval.approvals import Approvals
 
 LONGEST_OBSERVATION = timedelta(days=30)
-"""The longest time until the end of ``mode = "observe"``: one that is forgotten guards nothing."""
+"""The longest time until the end of ``mode = "observe"``, since a hook that somebody forgets in it guards nothing."""
 
 HookMode = Literal["enforce", "observe"]
 
-_SERVER = ("server", "tool", "gate", "source", "effects")
+_MCP_KEYS = ("server", "tool", "gate", "source", "effects")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class HookSettings:
 
     @property
     def seconds(self) -> int:
-        """The seconds that one answer may take, a patch in a command and a slow start included."""
+        """The seconds that one answer may take: two checks (a call and its patch), and 10 seconds to start."""
         return int(2 * self.timeout) + 10
 
     def check_observing(self, today: date) -> None:
@@ -123,7 +123,7 @@ def list_tool_gates(settings: HookSettings) -> dict[ToolKey, str | None]:
 
 
 def _read_value(name: str, value: Any) -> Any:
-    """Read one value of ``[hook]``; raise ``UsageError`` for one of another type."""
+    """Read one value of ``[hook]``; raises ``UsageError`` for a value of a wrong type."""
     if name in ("answers", "prompts", "results") and not isinstance(value, str):
         raise UsageError(f"{name} must be the name of a gate, got {show(value)}", argument=name)
     if name == "server":
@@ -140,35 +140,36 @@ def _read_value(name: str, value: Any) -> Any:
     if name == "tools" and not (isinstance(value, dict) and all(isinstance(gate, str) for gate in value.values())):
         raise UsageError(f'tools must be a table like {{"Bash" = "shell"}}, got {show(value)}', argument="tools")
     if name in ("mcp", "effects"):
-        return _read_servers(value) if name == "mcp" else _read_effects_of_tools(value)
+        return _read_mcp_entries(value) if name == "mcp" else _read_tool_effects(value)
     if name == "until" and (isinstance(value, datetime) or not isinstance(value, date)):
         raise UsageError(f"until must be a day like 2026-12-01, without quotes, got {show(value)}", argument="until")
     return value
 
 
-def _read_effects_of_tools(value: Any) -> Mapping[str, tuple[str, ...]]:
+def _read_tool_effects(value: Any) -> Mapping[str, tuple[str, ...]]:
+    """Read ``effects`` of ``[hook]``, by the names of tools. Raises ``UsageError``."""
     if not isinstance(value, dict):
         example = '{"refund" = ["cannot be taken back", "money leaves"]}'
         raise UsageError(f"effects must be a table like {example}, got {show(value)}", argument="effects")
     return {tool: read_effects(declared) for tool, declared in value.items()}
 
 
-def _read_servers(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """Read ``mcp`` of ``[hook]``, the entries for tools of MCP servers, with ``effects``. Raises ``UsageError``."""
+def _read_mcp_entries(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """Read ``mcp`` of ``[hook]``: the entries for tools of MCP servers. Raises ``UsageError``."""
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         example = '[{server = "bank", tool = "pay*", gate = "payments"}]'
         raise UsageError(f"mcp must be a list like {example}, got {show(value)}", argument="mcp")
     for entry in value:
-        check_keys(entry, _SERVER, "mcp")
+        check_keys(entry, _MCP_KEYS, "mcp")
         texts = [text for name, text in entry.items() if name != "effects"]
         if not all(isinstance(text, str) and text for text in texts) or not {"server", "tool"} <= entry.keys():
             raise UsageError(f"mcp needs server and tool, in quotes, got {show(entry)}", argument="mcp")
-    # A copy, in which the effects are read.
+    # A copy of each entry, with its effects (if it has any) as ``read_effects`` returns them.
     return tuple(entry | {name: read_effects(entry[name]) for name in entry if name == "effects"} for entry in value)
 
 
 def _check_settings(settings: HookSettings) -> None:
-    """Raise ``UsageError`` for values of ``[hook]`` that cannot be, alone or together."""
+    """Raise ``UsageError`` for invalid values of ``[hook]``, and for values that contradict each other."""
     check_choice("match", settings.match, get_args(CallMatch))
     check_choice("pending", settings.pending, get_args(PendingAnswer))
     check_choice("mode", settings.mode, get_args(HookMode))
@@ -188,7 +189,7 @@ def _check_settings(settings: HookSettings) -> None:
 
 
 def _check_until(until: date | None, today: date) -> None:
-    """Raise ``UsageError`` unless observing ends on a day from today to ``LONGEST_OBSERVATION`` later."""
+    """Raise ``UsageError`` unless observing ends today or at most ``LONGEST_OBSERVATION`` later."""
     if until is None:
         raise UsageError('mode = "observe" lets everything through; write until, its last day', argument="until")
     if until < today:
@@ -218,11 +219,12 @@ class OpenedHook:
         self.guard = maker.make_hook(harness, managed=managed)
 
     def check_ready(self) -> None:
-        """Raise ``UsageError`` where a judge of a gate cannot be asked at all, as without its key."""
+        """Raise ``UsageError`` if a judge of a gate cannot be asked at all, for example without its key."""
         for gate in self._gates.values():
             check_gate_ready(gate)
 
     def _find_gate(self, name: str) -> Gate:
+        """Return the gate of a name, which is opened at first use."""
         if name not in self._gates:
             self._gates[name] = open_gate(name, self._config, recorder=self._recorder, approvals=self._approvals)
         return self._gates[name]
@@ -237,43 +239,46 @@ class OpenedHook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardMaker:
-    """Makes the guards of ``[hook]``, over gates and a ledger that are open."""
+    """Makes the guards that ``[hook]`` describes, with gates and a ledger that are open."""
 
     config: Config
     settings: HookSettings
     ledger: Ledger
     find_gate: Callable[[str], Gate]
-    """Gives the gate of a name, the same each time; raises ``UsageError`` where there is none."""
+    """Returns the gate of a name, the same object each time; raises ``UsageError`` if there is none."""
     approvals: Approvals | None = None
     """Approvals with the webhook of the configuration."""
 
     def make_hook(self, harness: Harness, *, managed: bool = False, bind_files: bool = True) -> HookGuard:
-        """Make the guard of a harness; ``bind_files=False`` where its files are on another machine.
+        """Make the guard of a harness; ``bind_files=False`` if the agent's files are on another machine.
 
-        Raises ``UsageError`` for what the harness cannot do.
+        Raises ``UsageError`` for a setting that the harness does not support.
         """
         if self.settings.pending == "defer" and harness == "codex":
             raise UsageError(
                 f'{self.config.path}: [hook] pending = "defer" is for Claude Code; Codex makes such a call',
                 argument="pending",
             )
-        made = self._make(harness, bind_files=bind_files)
+        call_guard = self._make_call_guard(harness, bind_files=bind_files)
         return HookGuard(
-            guard=made.guard,
+            guard=call_guard.guard,
             approvals=self.approvals,
-            observes=made.observes,
-            enforced=made.enforced,
+            observes=call_guard.observes,
+            enforced=call_guard.enforced,
             harness=harness,
             pending=self.settings.pending,
             managed=managed,
         )
 
     def make_guard(self) -> CallGuard:
-        """Make the guard for programs that ask about calls by themselves; it reads no files."""
-        return self._make(None, bind_files=False)
+        """Make the guard for programs that ask about calls by themselves; it does not bind calls to files."""
+        return self._make_call_guard(None, bind_files=False)
 
-    def _make(self, harness: Harness | None, *, bind_files: bool) -> CallGuard:
-        """Make the guard that ``[hook]`` describes, for one harness or (``None``) for programs."""
+    def _make_call_guard(self, harness: Harness | None, *, bind_files: bool) -> CallGuard:
+        """Make the guard that ``[hook]`` describes, for one harness or (``None``) for programs.
+
+        Of its screens only the protection of the guard's own files is enforced while the guard only observes.
+        """
         settings = self.settings
         home = None if settings.home is None else Path(settings.home)
         protection = SelfProtection(list_protected(self._list_own_files(), home=home))
@@ -286,9 +291,9 @@ class GuardMaker:
         gates: dict[str, Gate] = {}
         guard = ToolGuard(
             self._read_tools(gates),
-            answers=self._open_gate_of_guard(settings.answers, gates),
-            prompts=self._open_gate_of_guard(settings.prompts, gates),
-            results=self._open_gate_of_guard(settings.results, gates),
+            answers=self._get_gate(settings.answers, gates),
+            prompts=self._get_gate(settings.prompts, gates),
+            results=self._get_gate(settings.results, gates),
             match=settings.match,
             timeout=settings.timeout,
             show_reasons=settings.show_reasons,
@@ -306,25 +311,26 @@ class GuardMaker:
         return CallGuard(guard=guard, observes=settings.mode == "observe", enforced=enforced)
 
     def _read_tools(self, gates: dict[str, Gate]) -> dict[ToolKey, Any]:
-        return {tool: self._open_gate_of_guard(gate, gates) for tool, gate in list_tool_gates(self.settings).items()}
+        return {tool: self._get_gate(gate, gates) for tool, gate in list_tool_gates(self.settings).items()}
 
     def _list_effects(self) -> dict[ToolKey, Sequence[str]]:
+        """List the effects of calls by tool, those of MCP servers included."""
         effects: dict[ToolKey, Sequence[str]] = {**self.settings.effects}
         named = [entry for entry in self.settings.mcp if "effects" in entry]
         return effects | {(entry["server"], entry["tool"]): entry["effects"] for entry in named}
 
     def _list_unsafe(self, gates: Mapping[str, Gate]) -> list[str]:
-        """List the exceptions: those that are written, and, until observing ends, that the gates which are open do."""
+        """List the exceptions to the guard's checks: those of the settings, and while observing each gate's mode."""
         observing = [f"{name}.mode" for name in gates if self.settings.mode == "observe"]
         return [*self.settings.unsafe, *observing]
 
-    def _open_gate_of_guard(self, name: str | None, gates: dict[str, Gate]) -> Gate | None:
-        """Find a gate, in the form in which one guard uses it everywhere."""
+    def _get_gate(self, name: str | None, gates: dict[str, Gate]) -> Gate | None:
+        """Return the gate of a name, made once for one guard and kept in ``gates``; ``None`` for ``None``."""
         if name is None:
             return None
         if name not in gates:
             gate = self.find_gate(name)
-            # Nobody is asked about a call that is made whatever they say.
+            # A guard that observes lets every call through, so its gates must not ask people about one.
             gates[name] = gate.replace(mode="observe") if self.settings.mode == "observe" else gate
         return gates[name]
 
@@ -336,10 +342,10 @@ class GuardMaker:
         """
         config = self.config
         own = [*([config.path] if config.path else []), *list_named_files(config), *map(Path, self.settings.protects)]
-        # What is written into a cache is what its judge says. No digest binds it, because it changes as it is used.
+        # A cache is protected because its entries are the judge's replies. No digest can bind it, as it changes in use.
         databases = [config.resolve_path(gate["cache"]) for gate in config.gates.values() if "cache" in gate]
-        place = find_place(config, None)
-        databases += [Path(place.removeprefix(SQLITE))] if place.startswith(SQLITE) else []
+        address = find_place(config, None)
+        databases += [Path(address.removeprefix(SQLITE))] if address.startswith(SQLITE) else []
         own += [Path(f"{database}{end}") for database in databases for end in ("", "-wal", "-shm", "-journal")]
         own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []
         own += [] if self.settings.server is None else [Path(self.settings.server.key)]

@@ -1,7 +1,8 @@
-"""The binding of an installed hook: a file outside of every project, and a digest over it and all that it names.
+"""The binding of an installed hook to its configuration: an absolute path, and a digest over all files that count.
 
-The hook runs in the folder of a session, whose files may be an attacker's. So its configuration is named by an absolute
-path, lies elsewhere, and is bound by a digest over itself and every file that it names.
+The hook runs in the folder of a session, whose files may be an attacker's. So its configuration has an absolute path
+outside of the session's folder, and the hook refuses it if it, or a file that it names, has another digest than at the
+installation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from adjudge.formats.text import show
 
 
 def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = False) -> Config:
-    """Read the configuration of a hook, which has to be the one that was installed.
+    """Read the configuration of a hook, and check that it is the one that was installed.
 
     Raises ``UsageError`` for a path that is relative, a link or writable by everybody, for another ``digest`` (``None``
     compares none), and for code in it unless ``allow_python``, or a server is asked, which runs it.
@@ -47,12 +48,15 @@ def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = Fa
 
 
 def digest_installed(config: Config) -> str:
-    """Digest what an installed hook is bound to: with a server, which has the gates and what they name, the file."""
+    """Return the digest to which an installed hook is bound: of the configuration and all files that it names.
+
+    With a server it is of the file alone, because the gates and the files that they name are the server's.
+    """
     return (config.digest or "") if "server" in config.hook else digest_config(config)
 
 
 def check_outside(path: Path, cwd: str) -> None:
-    """Raise ``UsageError`` for a configuration that lies in the folder of a session, where the agent writes."""
+    """Raise ``UsageError`` for a configuration in the folder of a session, where the agent can write."""
     if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(cwd)):
         raise UsageError(f"{path} lies in the folder of the session, {cwd}, where the agent can write; move it")
 
@@ -79,6 +83,7 @@ def _check_file(path: Path) -> None:
 
 
 def _check_ledger(config: Config) -> None:
+    """Raise ``UsageError`` unless ``[ledger]`` has a url, and an absolute path if that is a file."""
     url = config.ledger.get("url")
     if url is None:
         raise UsageError(f"{config.path}: [ledger] needs url: what the agent does is recorded, and people are asked")
@@ -87,8 +92,8 @@ def _check_ledger(config: Config) -> None:
 
 
 def find_python(config: Config) -> str | None:
-    """Find code that a configuration names; ``None`` where there is none."""
-    for value in _walk(_list_tables(config)):
+    """Find the first text or table of a configuration that names code to run; ``None`` if there is none."""
+    for value in _walk_values(_list_naming_tables(config)):
         if isinstance(value, str) and value.strip().startswith("python:"):
             return value
         if isinstance(value, dict) and ("python" in value or value.get("name") == "python"):
@@ -103,16 +108,17 @@ def digest_config(config: Config) -> str:
 
 
 def list_named_files(config: Config) -> tuple[Path, ...]:
-    """List the files that a configuration names, in order; each text that is a file's path counts."""
+    """List the files that a configuration names, sorted; every text that is the path of a file counts."""
     folder = config.folder or Path()
-    named: set[Path] = set()
-    for value in _walk(_list_tables(config)):
+    files: set[Path] = set()
+    for value in _walk_values(_list_naming_tables(config)):
         if isinstance(value, str) and 0 < len(value) < 1_000 and "\n" not in value and "\0" not in value:
-            named |= {path for path in _list_candidates(folder, value) if path.is_file()}
-    return tuple(sorted(named))
+            files |= {path for path in _list_candidate_paths(folder, value) if path.is_file()}
+    return tuple(sorted(files))
 
 
-def _list_candidates(folder: Path, text: str) -> list[Path]:
+def _list_candidate_paths(folder: Path, text: str) -> list[Path]:
+    """List the paths that a text may name: a file, a recording, or for ``python:`` the module and its package."""
     recording = find_recording(text)
     if recording is not None:  # its rows are the verdicts of the judge that replays it
         return [folder / recording]
@@ -122,8 +128,11 @@ def _list_candidates(folder: Path, text: str) -> list[Path]:
     return [folder / f"{module}.py", *sorted((folder / module.partition("/")[0]).rglob("*.py"))]
 
 
-def _list_tables(config: Config) -> dict[str, Any]:
-    """List what names files and code; the ledger's file, its key and caches change while they are used."""
+def _list_naming_tables(config: Config) -> dict[str, Any]:
+    """List the tables in which a file or code may be named that must not change.
+
+    The ledger's file, its key, and caches are left out, because they change while they are used.
+    """
     gates = {name: {key: gate[key] for key in gate if key != "cache"} for name, gate in config.gates.items()}
     redact = {"redact": config.ledger["redact"]} if "redact" in config.ledger else {}
     tables = {"defaults": config.defaults, "judges": config.judges, "rubrics": config.rubrics, "gates": gates}
@@ -132,8 +141,8 @@ def _list_tables(config: Config) -> dict[str, Any]:
     return {**tables, "ledger": redact, "approvals": config.approvals, "hook": hook}
 
 
-def _walk(value: Any) -> Iterator[Any]:
-    """Yield a value and all values in it, at any depth and in no promised order; keys are left out."""
+def _walk_values(value: Any) -> Iterator[Any]:
+    """Yield a value and all values in it, at any depth and in any order; keys are left out."""
     values = [value]
     while values:
         value = values.pop()

@@ -1,4 +1,4 @@
-"""The choice of a judge: from the command line, the configuration, or what this machine has."""
+"""Choosing and opening the judge: from the command line, the configuration, or the keys and servers of this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROVIDERS = (
     ("TOGETHER_API_KEY", default_spec("together")),
     ("OPENROUTER_API_KEY", default_spec("openrouter")),
 )
-"""The variable that configures a provider, and the model that is asked then."""
+"""Environment variables with a provider's key, each with the model to ask if it is set."""
 
 
 LOCAL_PORTS = ((11434, "Ollama"), (8080, "llama.cpp"), (8000, "vLLM"), (1234, "LM Studio"), (30000, "SGLang"))
@@ -44,23 +44,23 @@ LOCAL_PORTS = ((11434, "Ollama"), (8080, "llama.cpp"), (8000, "vLLM"), (1234, "L
 
 
 SEAT_SECONDS = 60.0
-"""Seconds that each judge of a chain may take where neither ``adjudge.toml`` nor the command line says.
+"""Seconds that each judge of a chain may take unless ``adjudge.toml`` or the command line says otherwise.
 
 The library's 5 seconds are right for a gate that holds up a user; a person at a terminal waits for a slow model.
 """
 
 
 _LARGEST_ANSWER = 65_536
-"""Bytes that are read of what a port answers."""
+"""The most bytes that are read of a local port's answer."""
 
 
 def find_keys() -> list[str]:
-    """Find the names of the key variables that are set; their values go nowhere."""
+    """List the names of the key variables that are set; their values are not returned."""
     return [variable for variable, _ in PROVIDERS if os.environ.get(variable, "").strip()]
 
 
 def find_configured() -> Iterator[tuple[str, str]]:
-    """Find the model of each provider whose key is set, and the reason to take it; most usual first."""
+    """Yield the model of each provider whose key is set, and the reason to choose it, ordered as ``PROVIDERS``."""
     keys, seen = find_keys(), set[str]()
     for variable, spec in PROVIDERS:
         if variable in keys and spec not in seen:
@@ -69,9 +69,9 @@ def find_configured() -> Iterator[tuple[str, str]]:
 
 
 def find_local(timeout: float = 0.3) -> Iterator[tuple[str, str]]:
-    """Find the first model of each local server that answers on the usual ports, and the reason to take it.
+    """Yield the first model of each local server that answers on a usual port, with the reason to choose it.
 
-    ``timeout`` is in seconds, for one port and all that it says.
+    ``timeout`` is in seconds, for the whole answer of one port.
     """
     for port, server in LOCAL_PORTS:
         name = _find_first_model(port, timeout)
@@ -88,19 +88,20 @@ def _find_first_model(port: int, timeout: float) -> str | None:
         name = None if nests_too_deeply(text) else json.loads(text)["data"][0]["id"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    # A question mark would begin the options of a model's name; a server of such a name can be named in full.
+    # In a model's name a question mark begins options, so a model whose name has one is not offered.
     return name if isinstance(name, str) and name.isprintable() and "?" not in name else None
 
 
 async def _fetch_models(port: int, timeout: float) -> bytes:
-    """Fetch what a port of this machine answers in the time, at most 64 KB; nothing where nobody speaks HTTP.
+    """Fetch the list of models from a port of this machine, at most 64 KB; empty if no HTTP server answers.
 
-    Anybody may listen there, and say a little for ever. Neither proxies nor redirects: nobody else should learn of it.
+    Any program may listen there, and may send a little for ever, so the time is limited. No proxy is used and no
+    redirect followed, so that no other host learns of the request.
     """
     import aiohttp
 
     body = bytearray()
-    # Not the models' transport: it asks again, which helps nobody who only looks whether somebody is there.
+    # The transport of models is not used, because it retries, and this only checks if a server is there.
     try:
         async with (
             asyncio.timeout(timeout),
@@ -111,7 +112,7 @@ async def _fetch_models(port: int, timeout: float) -> bytes:
         ):
             while len(body) < _LARGEST_ANSWER and (piece := await answer.content.read(_LARGEST_ANSWER - len(body))):
                 body += piece
-    except TimeoutError:  # a server that does not close may still have said all
+    except TimeoutError:  # a server that keeps the connection open may still have sent its whole answer
         pass
     except aiohttp.ClientError:
         return b""
@@ -120,24 +121,25 @@ async def _fetch_models(port: int, timeout: float) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opener:
-    """An opener of judges: the configuration, and what the command line says about every seat."""
+    """Opens judges by their names, with the configuration and the options of the command line for every judge."""
 
     config: Config
     seat: Mapping[str, Any] = field(default_factory=dict)
-    """Options of every single judge, over those of the configuration: ``reader`` and what it is told, ``token``."""
+    """Options of every single judge (``reader``, ``reader_labels``, ``reader_passes``, ``token``), which replace those
+    of the configuration."""
     record: str | None = None
     """The file that every model's replies are added to."""
     named_in: Path | None = None
-    """The folder of the file that names what is opened; ``None``: the command line does. The seats of the
-    configuration's own judges are named in that."""
+    """The folder of the file that names the judge to open; ``None`` for the command line. It does not count for the
+    seats of the configuration's own judges, which start from the configuration's folder."""
 
     def open(
         self, name: str, *, chain: Mapping[str, Any] | None = None, timeout: float | None = None
     ) -> Judge | JudgeChain:
-        """Open the judge of a name.
+        """Open the judge of a name: one of the configuration, or a model.
 
-        ``chain`` holds options over those of the judge's own table (for a model: those of a chain of one); with
-        ``timeout``, where neither says otherwise. Raises ``UsageError`` for a name that cannot be opened.
+        The options in ``chain`` replace those of the judge's own table; with them a model becomes a chain of one seat.
+        ``timeout`` counts if neither has one. Raises ``UsageError`` for a name that cannot be opened.
         """
         options: dict[str, Any] = dict(chain or {})
         if timeout is not None and "timeout" not in self.config.judges.get(name, {}):
@@ -150,12 +152,13 @@ class Opener:
         return JudgeChain([self.open_seat(name)], **options)
 
     def open_seat(self, name: str) -> Judge | JudgeChain:
-        """Open a seat of a chain: the chain's own limit is the only one a model has there."""
+        """Open a seat of a chain; a model as a seat has no timeout of its own, because the chain has one."""
         if name in self.config.judges:
             return self._open_table(name, {}, ())
         return Judge(self._open_named(name), timeout=None, **self.seat)
 
     def _open_named(self, name: str) -> Model:
+        """Open a model that the caller (the command line, or the file in ``named_in``) names."""
         return self._open_model(name, {}, self.named_in)
 
     def _open_table(self, name: str, overrides: Mapping[str, Any], outer_names: tuple[str, ...]) -> Judge | JudgeChain:
@@ -170,11 +173,10 @@ class Opener:
             raise UsageError(f"{where} has itself as a seat ({' > '.join((*outer_names, name))}); take it out")
         table = {**self.config.judges[name], **overrides}
         chain = {key: table[key] for key in CHAIN_KEYS if key in table}
-        # The labels of a table belong to the reader of that table, not to the one that is named in its place.
-        replaced = {"reader_labels", "reader_passes"} if "reader" in self.seat else set[str]()
-        judge_options = {key: table[key] for key in JUDGE_KEYS if key in table and key not in replaced} | dict(
-            self.seat
-        )
+        # The labels of a table belong to its own reader, and not to a reader of the command line that replaces it.
+        ignored = {"reader_labels", "reader_passes"} if "reader" in self.seat else set[str]()
+        judge_options = {key: table[key] for key in JUDGE_KEYS if key in table and key not in ignored}
+        judge_options |= self.seat
         model_options = {key: table[key] for key in MODEL_KEYS if key in table}
         names = table["seats"]
         nested = {
@@ -222,12 +224,13 @@ class Opener:
 
 
 def _open_function(name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
+    """Open a model that is a Python function, imported from a folder."""
     with importing(name, name, folder):
         return open_model(name, allow_python=True, **options)
 
 
 def _move_recording(model: Model, folder: Path) -> None:
-    """Have a replay read its recording from a folder; one of the working directory could be anybody's."""
+    """Let a replay read its recording from a folder, since the working directory may have another file of that name."""
     from adjudge.models.replies.replay import ReplayModel
 
     if isinstance(model, ReplayModel):
@@ -235,7 +238,7 @@ def _move_recording(model: Model, folder: Path) -> None:
 
 
 def _read_escalation(value: Any, config: Config) -> Any:
-    """Read the release policies that are named in the place of numbers, from the file's folder."""
+    """Return ``escalate_below`` with each path of a release policy replaced by the policy; numbers stay."""
     if isinstance(value, list):
         return [_read_escalation(bound, config) for bound in value]
     return read_release_policy(config.resolve_path(value)) if isinstance(value, str) else value
@@ -243,13 +246,14 @@ def _read_escalation(value: Any, config: Config) -> Any:
 
 @contextmanager
 def _prefix_errors(where: str) -> Iterator[None]:
+    """Name the table ``where`` in a ``UsageError`` of the block."""
     try:
         yield
     except UsageError as error:
         raise error.within(where) from None
 
 
-_NOTHING = (
+_NO_JUDGE_MESSAGE = (
     "there is no judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
     "start a local server such as Ollama, or name one with --judge (--judge rules where rules alone decide); "
     "adjudge demo judges without one, and adjudge doctor says what is set here"
@@ -258,7 +262,7 @@ _NOTHING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """The options of the command line about who judges."""
+    """The options of the command line that choose the judges."""
 
     judges: tuple[str, ...] = ()
     timeout: float | None = None
@@ -276,7 +280,7 @@ class Panel:
     """The folder of the file that names the judges; ``None``: the command line does."""
 
     def check(self) -> None:
-        """Raise ``UsageError`` for options that no judge can have; no table of the file is at fault."""
+        """Raise ``UsageError`` for invalid options of the command line, before any table of the file is read."""
         options = dict(self.chain)
         check_choice("strategy", options.get("strategy", "fallback"), get_args(Strategy))
         for argument, seconds in (("timeout", self.timeout), ("hedge_after", options.get("hedge_after"))):
@@ -298,8 +302,8 @@ def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice
     panel.check()
     names, reason = (list(panel.judges), "") if panel.judges else _find_default(config, rubric)
     if rubric is not None and rubric.model is not None and not reason:
-        # The caller has said who judges. A rubric's model must not take the place of a consensus of the
-        # configuration, nor go to the network where a recording was named.
+        # The user has named the judge. A rubric's model must not replace a consensus of the configuration, nor ask a
+        # server where the user named a recording.
         from dataclasses import replace
 
         rubric = replace(rubric, model=None)
@@ -311,11 +315,12 @@ def _open_panel(names: list[str], panel: Panel, config: Config) -> Judge | Judge
     seat: dict[str, Any] = ({} if panel.reader is None else {"reader": panel.reader}) | (
         {} if panel.token else {"token": False}
     )
-    for argument, names_given in (("reader_labels", panel.labels), ("reader_passes", panel.passes)):
-        if names_given is not None:
-            seat[argument] = _split_names(argument, names_given)
-    # The environment, which may name a judge where neither does, is as the command line: no file's folder is meant.
-    named_in = panel.named_in if panel.judges else config.folder if config.defaults.get("judge") else None
+    for argument, label_text in (("reader_labels", panel.labels), ("reader_passes", panel.passes)):
+        if label_text is not None:
+            seat[argument] = _split_names(argument, label_text)
+    # A judge that the environment names is treated like one of the command line: paths start from no file's folder.
+    default_folder = config.folder if config.defaults.get("judge") else None
+    named_in = panel.named_in if panel.judges else default_folder
     opener = Opener(config=config, seat=seat, record=panel.record, named_in=named_in)
     options: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
     default: float | None = config.defaults.get("timeout")
@@ -326,6 +331,7 @@ def _open_panel(names: list[str], panel: Panel, config: Config) -> Judge | Judge
 
 
 def _split_names(argument: str, text: str) -> tuple[str, ...]:
+    """Split names at commas. Raises ``UsageError`` for an empty or a repeated name."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names) or len(set(names)) != len(names):
         raise UsageError(
@@ -335,9 +341,9 @@ def _split_names(argument: str, text: str) -> tuple[str, ...]:
 
 
 def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str]:
-    """Find who judges when the command line names nobody, and why, where that is not written down by the user.
+    """Find the judge if the command line names none, and the reason for the choice.
 
-    Raises ``UsageError`` where nobody does.
+    The reason is empty if the user's files or environment name the judge. Raises ``UsageError`` if there is none.
     """
     if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
         return ["rules"], ""
@@ -350,9 +356,9 @@ def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str
         return [refuse_code(rubric.model, f"the rubric {rubric.name!r}")], ""
     candidate = next(find_configured(), None) or next(find_local(), None)
     if candidate is None:
-        raise UsageError(_NOTHING)
-    name, why = candidate
-    return [name], why
+        raise UsageError(_NO_JUDGE_MESSAGE)
+    name, reason = candidate
+    return [name], reason
 
 
 def refuse_code(name: str, where: str) -> str:

@@ -1,7 +1,7 @@
 """A cache, a budget and prices around judges that the command line or ``adjudge.toml`` names.
 
-The layers are put around a judge in ``judges/layers.py`` (``with_layers``). Which judge is asked where several places
-name one is decided in ``judges.py`` (``_find_default``).
+The layers are put around a judge in ``judges/layers.py`` (``with_layers``). If several places name a judge,
+``judges.py`` (``_find_default``) decides which one is asked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ConfiguredLayers:
     prices: Mapping[str, Any] = field(default_factory=dict)
 
     def apply(self, judge: Any) -> Any:
-        """Put a judge behind the layers; raises ``UsageError`` for a budget that cannot hold."""
+        """Return a judge that uses these layers; raises ``UsageError`` for a budget that cannot be kept."""
         has_layers = self.cache is not None or self.budget is not None or bool(self.prices)
         if judge is None or not has_layers:
             return judge
@@ -38,7 +38,7 @@ class ConfiguredLayers:
         return with_layers(judge, cache=self.cache, budget=self.budget, prices=self.prices)
 
     def close(self) -> str | None:
-        """Write what is not written yet; return a sentence on what was spent of the budget, where there is one."""
+        """Close the cache, which writes the rest of it; return a sentence on the spent budget, if there is a budget."""
         if self.cache is not None:
             self.cache.close()
         if self.budget is None:
@@ -47,20 +47,20 @@ class ConfiguredLayers:
 
 
 def explain_uncached(judge: Any) -> str | None:
-    """Return a sentence that names the models whose replies ``--cache`` will not keep, or ``None``.
+    """Return a sentence that names the models whose replies ``--cache`` will not keep; ``None`` if there are none.
 
-    Without it, an empty cache and a second bill would be the first to tell.
+    Without it, users would notice only by an empty cache and a second bill.
     """
     from adjudge.judges.layers import wrap_models
 
     names: dict[str, None] = {}
 
-    def look(model: Model, _number: int) -> Model:
-        if getattr(model, "identity", None) is None and model.name != "rules":  # rules ask nobody
+    def collect_uncached(model: Model, _number: int) -> Model:
+        if getattr(model, "identity", None) is None and model.name != "rules":  # rules ask no model
             names[model.name] = None
         return model
 
-    wrap_models(judge, look)
+    wrap_models(judge, collect_uncached)
     if not names:
         return None
     return (
@@ -76,7 +76,7 @@ def open_layers(
     per: float | None = None,
     prices: Mapping[str, Any] | None = None,
 ) -> ConfiguredLayers:
-    """Open a cache, a budget and prices; raises ``UsageError`` for numbers that are none."""
+    """Open a cache, a budget and prices; raises ``UsageError`` for invalid numbers, or an option without its layer."""
     from adjudge.models.budget import Budget
     from adjudge.models.replies.cache_file import ReplyCache
 

@@ -22,7 +22,7 @@ SQLITE = "sqlite:///"
 
 
 class CommandRecorder:
-    """A ledger that a command records to, and what went wrong with it. ``None`` as ledger records nothing."""
+    """A ledger to which a command records, and a list of what failed. With ``None`` as ledger it records nothing."""
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         self.ledger = ledger
@@ -35,30 +35,30 @@ class CommandRecorder:
         return self.ledger is not None and self.ledger.keeps_content
 
     async def prepare(self) -> None:
-        """Make the ledger if there is none; raises what is wrong with it before anybody is asked, and paid."""
+        """Make the ledger if it does not exist; problems raise here, before a model is asked and paid."""
         if self.ledger is not None:
             await self.ledger.prepare()
 
     async def append(self, value: Any, /, **options: Any) -> int:
-        """Do what ``Ledger.append`` does; what it raises is remembered, since the caller reports its type alone."""
+        """Append as ``Ledger.append`` does; an exception is noted in ``troubles``; the caller reports only its type."""
         if self.ledger is None:
             raise LedgerError("there is no ledger to record to")
         try:
             return await self.ledger.append(value, **options)
         except Exception as error:
-            # A redaction of the user's own may raise anything, and quote what it should have hidden.
-            ours = isinstance(error, AdjudgeError)
-            problem = str(error) if ours else f"{type(error).__name__} was raised while an entry was made"
+            # A user's redaction function may raise anything, and its message may quote what it should have hidden.
+            is_own_error = isinstance(error, AdjudgeError)
+            problem = str(error) if is_own_error else f"{type(error).__name__} was raised while an entry was made"
             self.troubles[f"not recorded: {problem}"] = None
             raise
 
     async def keep(self, value: Any, /, **options: Any) -> int | None:
-        """Record a value and return its place; ``None`` without a ledger and where that failed, which is remembered."""
+        """Record a value and return its place in the ledger; ``None`` without a ledger, or if recording failed."""
         if self.ledger is None:
             return None
         try:
             return await self.append(value, **options)
-        except Exception:  # noqa: BLE001 - remembered by append, and told at the end
+        except Exception:  # noqa: BLE001 - append has noted it in ``troubles``, shown at the end
             return None
 
     async def aclose(self) -> None:
@@ -68,9 +68,9 @@ class CommandRecorder:
 
 
 def open_recorder(config: Config, url: str | None, *, off: bool) -> CommandRecorder:
-    """Open what a command records to: ``--ledger``, else ``[ledger]``, else nothing; nothing with ``--no-ledger``.
+    """Open the recorder of a command: with the ledger of ``--ledger``, else of ``[ledger]``, else none.
 
-    Raises ``UsageError`` for both options.
+    ``off`` is ``--no-ledger``; together with ``--ledger`` it raises ``UsageError``.
     """
     if off and url is not None:
         raise UsageError("--ledger and --no-ledger contradict each other; give one of them")
@@ -79,31 +79,32 @@ def open_recorder(config: Config, url: str | None, *, off: bool) -> CommandRecor
 
 
 def open_ledger(config: Config, url: str | None = None, *, key: str | None = None, for_writing: bool = True) -> Ledger:
-    """Open the ledger of ``--ledger``, else of ``[ledger]``; what else ``[ledger]`` says counts for either.
+    """Open the ledger of ``--ledger``, else of ``[ledger]``; the other keys of ``[ledger]`` count for both.
 
-    ``key`` is a file with a private key, from here, in place of the one of ``[ledger]``. ``for_writing=False`` opens
-    it without any, which nobody needs who only reads. Raises ``UsageError`` where none is named, and for what is
-    written wrong.
+    ``key`` is a file with a private key, which replaces that of ``[ledger]``; its path starts from the working
+    directory. ``for_writing=False`` opens the ledger without a key, which reading does not need. Raises ``UsageError``
+    if no ledger is named, and for wrong keys.
     """
     from adjudge.ledger.ledger import Ledger
 
-    place = find_place(config, url)
+    address = find_place(config, url)
     if not for_writing:
-        return Ledger(place)
+        return Ledger(address)
     table = config.ledger
-    signer = config.path.parent / table["key"] if key is None and "key" in table and config.path else key
+    key_file = config.path.parent / table["key"] if key is None and "key" in table and config.path else key
     redact = _open_redaction(table["redact"], config) if "redact" in table else None
     store_content: Any = table.get("store_content", "hash")
     try:
-        return Ledger(place, store_content=store_content, key=signer, redact=redact)
+        return Ledger(address, store_content=store_content, key=key_file, redact=redact)
     except UsageError as error:
         raise error.within(f"{config.path}: [ledger]") if table else error from None
 
 
 def find_place(config: Config, url: str | None) -> str:
-    """Find the ledger's address: a file of ``--ledger`` is seen from here, one of ``[ledger]`` from its folder.
+    """Return the ledger's address, a URL.
 
-    Raises ``UsageError`` where none is named.
+    The path of ``--ledger`` (``url``) starts from the working directory, one of ``[ledger]`` from the configuration's
+    folder. Raises ``UsageError`` if no ledger is named.
     """
     if url is not None:
         return url if "://" in url else f"{SQLITE}{url}"
@@ -118,7 +119,7 @@ def find_place(config: Config, url: str | None) -> str:
 
 
 def list_hosts(config: Config) -> list[str]:
-    """List the servers that ``[ledger]`` names, for lists of what can be contacted; none for a file."""
+    """List the servers that ``[ledger]`` names, for lists of the hosts that may be contacted; none for a file."""
     if not config.ledger.get("url", "").startswith("postgres"):
         return []
     from sqlalchemy import make_url
@@ -126,13 +127,12 @@ def list_hosts(config: Config) -> list[str]:
 
     try:
         address = make_url(config.ledger["url"])
-    except (ArgumentError, ValueError):  # said when it is opened
+    except (ArgumentError, ValueError):  # an invalid address; opening the ledger reports it
         return []
     port = f":{address.port}" if address.port else ""
-    other_hosts = address.query.get("host", ())
-    return [f"{address.host}{port}"] * bool(address.host) + (
-        [other_hosts] if isinstance(other_hosts, str) else list(other_hosts)
-    )
+    hosts = [f"{address.host}{port}"] if address.host else []
+    other_hosts = address.query.get("host", ())  # of several servers: a text or a tuple
+    return hosts + ([other_hosts] if isinstance(other_hosts, str) else list(other_hosts))
 
 
 def _open_redaction(spec: str, config: Config) -> Callable[[str], str]:

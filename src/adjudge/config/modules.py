@@ -1,8 +1,8 @@
-"""The search for modules that ``python:`` names: beside the file that names them, or in the working directory.
+"""Importing modules that ``python:`` names, from the folder of the file that names them or the working directory.
 
-What is installed comes first, so that a file ``yaml.py`` in one of these folders takes no library's place. A name that
-a configuration file uses means the folder of that file, whatever the working directory is: there, somebody may have put
-a module of the same name who is to be judged by the other one.
+Installed modules come first, so that a file ``yaml.py`` in such a folder does not replace a library. A name in a
+configuration file means the folder of that file and never the working directory, where an author who is to be judged
+may have put a module of the same name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from adjudge.formats.text import show
 
 @contextmanager
 def importing(source: str, name: str, folder: Path | None = None) -> Iterator[None]:
-    """Guard a block that imports a module somebody named: it runs, and can do anything then, even end the program.
+    """Guard a block that imports a module somebody named: any exception of the module becomes a ``UsageError``.
 
     Args:
         source: The thing that names it, for messages.
@@ -32,19 +32,19 @@ def importing(source: str, name: str, folder: Path | None = None) -> Iterator[No
     """
     module = name.removeprefix("python:").partition(":")[0].partition(".")[0]
     try:
-        place = admit(folder)
-        _check_place(source, module, place)
+        admitted_folder = admit(folder)
+        _check_origin(source, module, admitted_folder)
         yield
     except UsageError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a sentence, whatever the module does
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the module may raise anything
         raise UsageError(f"{source} cannot be imported: {type(error).__name__}: {error}; mend the module") from None
 
 
 def open_function(spec: object, where: str, folder: Path | None) -> Callable[..., Any]:
     """Import the function that a configuration file in a folder names, ``python:package.module:function``.
 
-    Raises ``UsageError``, which begins with ``where``, for anything else, and for what cannot be imported.
+    Raises ``UsageError``, which begins with ``where``, for another spec, and for a function that cannot be imported.
     """
     from adjudge.rules.checks import import_function
 
@@ -64,32 +64,33 @@ def find_code(rule: Mapping[str, object]) -> str | None:
 
 
 def admit(folder: Path | None) -> Path | None:
-    """Let modules be imported from a folder, after what is installed; ``None`` stands for the working directory.
+    """Add a folder to the end of Python's import path, after installed modules; ``None`` is the working directory.
 
-    Returns the folder; ``None`` where Python was told not to trust the working directory (``-P``), or it is gone.
+    Returns the folder; ``None`` if it is the working directory and Python may not import from there (``-P``), or if
+    that no longer exists.
     """
     working_directory = _find_working_directory()
-    location = working_directory if folder is None else folder.resolve()
-    if location is None or (sys.flags.safe_path and location == working_directory):
+    resolved = working_directory if folder is None else folder.resolve()
+    if resolved is None or (sys.flags.safe_path and resolved == working_directory):
         return None
     importlib.invalidate_caches()
     guard = _find_guard()
     if guard is None:
         guard = PlaceGuard()
         sys.meta_path.insert(0, guard)
-    if location not in guard.list_places() or location not in guard.folders:
-        _check_loaded(location, [other for other in guard.list_places() if other != location])
-        if location not in _list_path():
-            sys.path.append(str(location))
-        guard.folders = [other for other in guard.folders if other != location] + [location]
-    return location
+    if resolved not in guard.list_places() or resolved not in guard.folders:
+        _check_loaded(resolved, [other for other in guard.list_places() if other != resolved])
+        if resolved not in _list_import_path():
+            sys.path.append(str(resolved))
+        guard.folders = [other for other in guard.folders if other != resolved] + [resolved]
+    return resolved
 
 
 class PlaceGuard:
-    """Refuses what lies in several of the folders, among them the working directory where it is on the path.
+    """An importer (``sys.meta_path``) that refuses modules which several of the admitted folders have.
 
-    An importer of Python (``sys.meta_path``), for the modules that are named and for all that those import. It finds
-    nothing itself.
+    The working directory counts as one of them if it is on the import path. The importer finds no modules itself; it
+    checks the named modules and all that those import.
     """
 
     def __init__(self) -> None:
@@ -102,61 +103,63 @@ class PlaceGuard:
         places = self.list_places()
         if len(places) < 2:
             return None
-        holders = _find_ambiguous_folders(name, places) if path is None else _find_parts(path, places)
-        if len(holders) < 2:
+        folders = _find_ambiguous_folders(name, places) if path is None else _find_package_folders(path, places)
+        if len(folders) < 2:
             return None
-        first, second, *_ = holders
+        first, second, *_ = folders
         raise ImportError(f"{name!r} is in {first} and in {second}; rename one of them, or take it away", name=name)
 
     def list_places(self) -> list[Path]:
-        """List the folders that are on the path, and the working directory where it is, for whatever reason."""
-        path, working_directory = _list_path(), _find_working_directory()
+        """List the admitted folders, and the working directory, as far as they are on Python's import path."""
+        path, working_directory = _list_import_path(), _find_working_directory()
         extra = [working_directory] if working_directory is not None and working_directory not in self.folders else []
-        return [place for place in (*self.folders, *extra) if place in path]
+        return [folder for folder in (*self.folders, *extra) if folder in path]
 
 
 def _find_ambiguous_folders(name: str, places: Sequence[Path]) -> list[Path]:
-    """Find the folders that have a module, unless Python takes it from elsewhere."""
+    """Find the folders that have a module; none if fewer than two have it, or Python imports it from elsewhere."""
     if name in sys.builtin_module_names or name in sys.stdlib_module_names:
         return []
-    holders = [place for place in places if PathFinder.find_spec(name, [str(place)]) is not None]
-    if len(holders) < 2:
+    folders = [folder for folder in places if PathFinder.find_spec(name, [str(folder)]) is not None]
+    if len(folders) < 2:
         return []
-    taken = _list_parents(PathFinder.find_spec(name))
-    return holders if any(place in holders for place in taken) else []
+    origins = _list_origins(PathFinder.find_spec(name))
+    return folders if any(origin in folders for origin in origins) else []
 
 
-def _find_parts(path: Iterable[str], places: Sequence[Path]) -> list[Path]:
-    """Find the folders over which a package without ``__init__.py`` is spread."""
-    locations: list[Path] = []
+def _find_package_folders(path: Iterable[str], places: Sequence[Path]) -> list[Path]:
+    """Find the folders over which a package without ``__init__.py`` is spread; ``path`` is the package's path."""
+    folders: list[Path] = []
     for part in path:
-        place = _find_nearest(Path(part).resolve(), places)
-        if place is not None and place not in locations:
-            locations.append(place)
-    return locations
+        folder = _find_nearest(Path(part).resolve(), places)
+        if folder is not None and folder not in folders:
+            folders.append(folder)
+    return folders
 
 
-def _find_nearest(part: Path, places: Iterable[Path]) -> Path | None:
-    around = [place for place in places if part.is_relative_to(place)]
-    return max(around, key=lambda place: len(place.parts), default=None)
+def _find_nearest(path: Path, folders: Iterable[Path]) -> Path | None:
+    """Return the innermost of the folders that contain a path; ``None`` if none does."""
+    containing = [folder for folder in folders if path.is_relative_to(folder)]
+    return max(containing, key=lambda folder: len(folder.parts), default=None)
 
 
-def _check_place(source: str, module: str, place: Path | None) -> None:
-    """Raise ``UsageError`` for a module that would come from a folder in which it is not looked for.
+def _check_origin(source: str, module: str, place: Path | None) -> None:
+    """Raise ``UsageError`` for a module that would come from another admitted folder than ``place``.
 
-    It may have been imported from there already, by the name of another file, or the environment may put the working
-    directory on the path (``PYTHONPATH=.``).
+    It may have been imported from there already, because another file named it, or the environment may put the working
+    directory on the import path (``PYTHONPATH=.``).
     """
     if not module or module in sys.builtin_module_names or module in sys.stdlib_module_names:
         return
     guard = _find_guard()
     others = [other for other in (guard.list_places() if guard is not None else ()) if other != place]
-    if place is None:  # the command line, under -P: what the environment puts on the path is meant to be there
+    if (
+        place is None
+    ):  # the command line, under -P: then the environment put the working directory on the path on purpose
         others = [other for other in others if other != _find_working_directory()]
     loaded = sys.modules.get(module)
-    for origin in (
-        _list_parents(getattr(loaded, "__spec__", None)) if loaded is not None else _list_parents(_look_up(module))
-    ):
+    spec = getattr(loaded, "__spec__", None) if loaded is not None else _find_module_spec(module)
+    for origin in _list_origins(spec):
         if origin in others:
             where = "among what is installed" if place is None else f"in {place} and among what is installed"
             origin_verb = "was imported already from" if loaded is not None else "would be imported from"
@@ -167,17 +170,21 @@ def _check_place(source: str, module: str, place: Path | None) -> None:
 
 
 def _check_loaded(place: Path, others: Sequence[Path]) -> None:
-    """Raise ``UsageError`` where a module of a new folder was imported from another one before.
+    """Raise ``UsageError`` if a module that the new folder ``place`` has was already imported from one of ``others``.
 
-    What imports it from now on would be handed that one, whichever folder it lies in itself.
+    Python would give the module of the other folder to everything that imports the name from now on.
     """
-    for name, module in [(name, module) for name, module in sys.modules.items() if "." not in name] if others else ():
-        for origin in _list_parents(getattr(module, "__spec__", None)):
+    if not others:
+        return
+    top_level = [(name, module) for name, module in sys.modules.items() if "." not in name]
+    for name, module in top_level:
+        for origin in _list_origins(getattr(module, "__spec__", None)):
             if origin in others and PathFinder.find_spec(name, [str(place)]) is not None:
                 raise UsageError(f"{name!r} is in {origin} and in {place}; rename one of them, or take it away")
 
 
-def _look_up(module: str) -> ModuleSpec | None:
+def _find_module_spec(module: str) -> ModuleSpec | None:
+    """Find the spec by which Python would import a module; ``None`` if no importer finds it."""
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = None if find is None else find(module, None)
@@ -186,8 +193,8 @@ def _look_up(module: str) -> ModuleSpec | None:
     return None
 
 
-def _list_parents(spec: ModuleSpec | None) -> list[Path]:
-    """List the folders from which a module comes."""
+def _list_origins(spec: ModuleSpec | None) -> list[Path]:
+    """List the folders that contain a module, or the parts of a package."""
     if spec is None:
         return []
     if spec.submodule_search_locations is not None:
@@ -196,11 +203,12 @@ def _list_parents(spec: ModuleSpec | None) -> list[Path]:
 
 
 def _find_guard() -> PlaceGuard | None:
+    """Return the ``PlaceGuard`` among Python's importers, if there is one already."""
     return next((finder for finder in sys.meta_path if isinstance(finder, PlaceGuard)), None)
 
 
-def _list_path() -> list[Path]:
-    """List the folders of Python's path; an empty entry is the working directory."""
+def _list_import_path() -> list[Path]:
+    """List the folders of Python's import path; an empty entry is the working directory."""
     folders: list[Path] = []
     for entry in sys.path:
         with suppress(OSError, ValueError):
@@ -209,6 +217,7 @@ def _list_path() -> list[Path]:
 
 
 def _find_working_directory() -> Path | None:
+    """Return the working directory; ``None`` if it does not exist."""
     try:
         return Path.cwd().resolve()
     except OSError:  # it was removed

@@ -1,4 +1,4 @@
-"""``[server]`` of ``adjudge.toml``: where ``adjudge serve`` listens, who may reach it, and its limits.
+"""``[server]`` of ``adjudge.toml``: the addresses of ``adjudge serve``, who may reach it, and its limits.
 
 Its limits are applied in ``server/work_queue.py`` and ``server/protection.py``.
 """
@@ -20,10 +20,10 @@ from adjudge.formats.text import show
 from adjudge.guards.approval.request import LONGEST_UNDO
 
 PORT = 8318
-"""The port where nothing else is said."""
+"""The default port."""
 
 MOST_LISTED = 1_000
-"""Rules and criteria that a request may hold, whatever the settings say."""
+"""The most rules and criteria that the settings can allow in a request."""
 
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -169,9 +169,9 @@ class ServerSettings:
         return frozenset({(urlsplit(self.base_url).hostname or "").lower(), *map(str.lower, self.hosts)})
 
 
-_TEXTS = ("host", "uds", "uds_mode", "public_url", "judge", "runs")
+_TEXT_KEYS = ("host", "uds", "uds_mode", "public_url", "judge", "runs")
 
-_COUNTS = {
+_LEAST_COUNTS = {
     "largest_body": 1_000,
     "concurrency": 1,
     "queue": 0,
@@ -183,10 +183,10 @@ _COUNTS = {
     "labels_per_case": 1,
 }
 
-_SECONDS = ("deadline", "shutdown", "session_idle", "session_lifetime", "idempotency")
+_TIME_KEYS = ("deadline", "shutdown", "session_idle", "session_lifetime", "idempotency")
 
-_LONGEST = 31_536_000.0
-"""Seconds of a year."""
+_LONGEST_TIME = 31_536_000.0
+"""One year, in seconds."""
 
 
 def read_server(
@@ -197,7 +197,7 @@ def read_server(
     uds: str | None = None,
     uds_mode: str | None = None,
 ) -> ServerSettings:
-    """Read the settings of the server; those of the command line count over those of the file.
+    """Read the settings of the server; arguments (of the command line) replace those of the file.
 
     Raises ``UsageError`` that names the file and the key, or the option.
     """
@@ -208,13 +208,13 @@ def read_server(
     table |= {name: tuple(table[name]) for name in ("hosts", "proxies") if name in table}
     arguments = {"host": host, "port": port, "uds": uds, "uds_mode": uds_mode}
     overrides: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
-    # That of the file too where the command line names another: what is written wrong is said, used or not.
-    for written, place in ((table, where), (overrides, None)):
-        check_whole_number("port", written.get("port", PORT), least=0, most=65_535, where=place)
-        check_choice("uds_mode", written.get("uds_mode", "0600"), ("0600", "0660"), where=place)
-        socket = written.get("uds")
-        if socket is not None and not Path(socket).is_absolute():
-            raise UsageError(f"uds must be an absolute path, got {show(socket)}", argument="uds", where=place)
+    # Values of the file are checked even if the command line replaces them, so that mistakes are always reported.
+    for values, table_name in ((table, where), (overrides, None)):
+        check_whole_number("port", values.get("port", PORT), least=0, most=65_535, where=table_name)
+        check_choice("uds_mode", values.get("uds_mode", "0600"), ("0600", "0660"), where=table_name)
+        socket_path = values.get("uds")
+        if socket_path is not None and not Path(socket_path).is_absolute():
+            raise UsageError(f"uds must be an absolute path, got {show(socket_path)}", argument="uds", where=table_name)
     settings = ServerSettings(**{**table, **overrides})
     _check_address(settings, where)
     judge = settings.judge
@@ -227,7 +227,7 @@ def read_server(
 
 
 def check_anonymous(settings: ServerSettings, config: Config) -> None:
-    """Raise ``UsageError`` where a server that asks for no key could be reached by others."""
+    """Raise ``UsageError`` if a server that asks for no key could be reached from other machines."""
     if not settings.is_local:
         raise UsageError(
             f"{config.path}: [server] host is {settings.host}, which others can reach, so requests need a key; "
@@ -239,18 +239,18 @@ def check_anonymous(settings: ServerSettings, config: Config) -> None:
 
 
 def _check_values(table: Mapping[str, Any], where: str) -> None:
-    """Raise ``UsageError`` for a value of ``[server]`` of another type, or out of range."""
-    for name in _TEXTS:
-        value = table.get(name, "-")
+    """Raise ``UsageError`` for a value of ``[server]`` of a wrong type, or out of range."""
+    for name in _TEXT_KEYS:
+        value = table.get(name, "-")  # any text, so that a missing key passes
         if not isinstance(value, str) or not value.strip():
             raise UsageError(f"{name} must be a text in quotes, got {show(value)}", argument=name, where=where)
-    for name, least in _COUNTS.items():
+    for name, least in _LEAST_COUNTS.items():
         if name in table:
             most = MOST_LISTED if name in ("most_rules", "most_criteria") else None
             check_whole_number(name, table[name], least=least, most=most, where=where)
-    for name in _SECONDS:
+    for name in _TIME_KEYS:
         if name in table:
-            check_seconds(name, table[name], most=_LONGEST, where=where)
+            check_seconds(name, table[name], most=_LONGEST_TIME, where=where)
     proxies = table.get("proxies", [])
     if not isinstance(proxies, list) or not all(
         isinstance(address, str) and _is_network(address) for address in proxies
@@ -271,6 +271,7 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
 
 
 def _check_reviewing(table: Mapping[str, Any], where: str) -> None:
+    """Raise ``UsageError`` for invalid settings of the pages on which people review."""
     if table.get("undo_seconds", 0) != 0:
         check_seconds("undo_seconds", table["undo_seconds"], most=LONGEST_UNDO, where=where)
     for name in ("hide_judge", "labels_by_criterion"):
@@ -278,10 +279,12 @@ def _check_reviewing(table: Mapping[str, Any], where: str) -> None:
 
 
 def _is_host(name: str) -> bool:
+    """Return whether a text may be the name of a host, without a port or a path."""
     return bool(name) and not any(char in name for char in "/:@*? \t\r\n")
 
 
 def _is_network(text: str) -> bool:
+    """Return whether a text is an IP address or a network of addresses."""
     try:
         ipaddress.ip_network(text)
     except ValueError:
@@ -290,14 +293,14 @@ def _is_network(text: str) -> bool:
 
 
 def _check_address(settings: ServerSettings, where: str) -> None:
-    """Raise ``UsageError`` where ``public_url`` is missing or cannot be the address that browsers use."""
+    """Raise ``UsageError`` if ``public_url`` is missing and needed, or cannot be the address that browsers use."""
     if settings.public_url is None:
         if not settings.is_local:
             raise UsageError(
                 f"{where} public_url is needed where host is {show(settings.host)}, which others can reach; write the "
                 'address that they use, like "https://adjudge.example"'
             )
-        _check_one_address(settings.host, f"{where} host")
+        _refuse_localhost(settings.host, f"{where} host")
         return
     key = f"{where} public_url"
     try:
@@ -315,10 +318,10 @@ def _check_address(settings: ServerSettings, where: str) -> None:
             f"{show(settings.public_url)}"
         )
     if parts.scheme == "http":
-        _check_one_address(host, key)
+        _refuse_localhost(host, key)
 
 
-def _check_one_address(host: str, key: str) -> None:
+def _refuse_localhost(host: str, key: str) -> None:
     """Raise ``UsageError`` for ``localhost``, which is two addresses, 127.0.0.1 and ::1.
 
     The server listens at one of them. A browser tries both, so to it a program that takes the same port of the other

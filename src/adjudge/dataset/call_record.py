@@ -1,6 +1,6 @@
-"""The fate of a tool's call that an agent wanted to make, in the metadata of the case that it is.
+"""The record of a tool call that an agent wanted to make: what the harness did with it, and what a gate's rules found.
 
-A person who labels is shown no metadata of a case, and no model is sent any.
+Each call is a case, whose metadata has the record. A person who labels is shown no metadata, and no model is sent any.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.record import read_record, write_record
 
 CallOutcome = Literal["ran", "asked", "refused", "unknown"]
-"""The act of the harness on a call: it made it, asked and got no answer, or it or its user refused."""
+"""The act of the harness, the program that runs the agent, on a call: it made the call, it asked its user and got no
+answer, or it or its user refused."""
 
 RulesVerdict = Literal["passed", "failed"]
 """The verdict of a gate's rules: whether one with the severity ``error`` failed."""
@@ -48,19 +49,19 @@ class CallRecord:
 
     @property
     def outcome(self) -> CallOutcome:
-        """The outcome that counts: a call that was made once was let through, and else one unknown leaves it open."""
-        order: tuple[CallOutcome, ...] = ("ran", "unknown", "refused", "asked")
-        return next((name for name in order if name in self.outcomes), "unknown")
+        """The outcome that counts for the case: ``ran`` if the call was ever made, else ``unknown`` if it may be."""
+        by_precedence: tuple[CallOutcome, ...] = ("ran", "unknown", "refused", "asked")
+        return next((name for name in by_precedence if name in self.outcomes), "unknown")
 
     def merge(self, later: Self) -> Self:
-        """Return the record of this call and a later one that is equal."""
+        """Merge this record with that of a later equal call: outcomes add up, and the later verdict of rules counts."""
         names = dict.fromkeys((*self.outcomes, *later.outcomes))
         outcomes = {name: self.outcomes.get(name, 0) + later.outcomes.get(name, 0) for name in names}
-        rules = self if later.rules is None else later
+        latest_with_rules = self if later.rules is None else later
         return type(self)(
             outcomes=outcomes,
-            rules=rules.rules,
-            failed_rules=rules.failed_rules,
+            rules=latest_with_rules.rules,
+            failed_rules=latest_with_rules.failed_rules,
             sources=tuple(dict.fromkeys((*self.sources, *later.sources))),
         )
 
@@ -80,10 +81,10 @@ class CallRecord:
 
 def read_call_record(metadata: Mapping[str, Any]) -> CallRecord | None:
     """Read the record in the metadata of a case; ``None`` for a case that has none, or whose ``call`` is another."""
-    described = metadata.get(KEY)
-    if not isinstance(described, Mapping):
+    members = metadata.get(KEY)
+    if not isinstance(members, Mapping):
         return None
     try:
-        return CallRecord.from_dict(described)
+        return CallRecord.from_dict(members)
     except UsageError:
         return None

@@ -169,14 +169,14 @@ class Case:
 
 
 def _copy_criteria(criteria: str | Sequence[str] | Mapping[str, str]) -> str | Sequence[str] | Mapping[str, str]:
-    # A copy: what its owner changes later must not change a case that was checked.
+    """Copy criteria, so that a case that was checked does not change when their owner changes them later."""
     if isinstance(criteria, str):
         return criteria
     return dict(criteria) if isinstance(criteria, Mapping) else tuple(criteria)
 
 
 def open_inline(content: Any) -> Any:
-    """Return the run that a content of a data set is as plain data (``AgentRun.to_dict``), or the content as it is."""
+    """Convert a content that is an agent's run as plain data to an ``AgentRun``; return any other content as it is."""
     if isinstance(content, Mapping) and content.get("schema") == AgentRun.schema:
         return AgentRun.from_dict(content)
     return content
@@ -187,7 +187,7 @@ def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None)
 
     ``criteria`` are the criteria, rubric, rules and threshold of the case itself, checked, as arguments of ``Case``.
     """
-    # Not by the codec: a person wrote the row, so each fault names the key, what the row has and the option that helps.
+    # Not by ``read_record``: a person wrote the row, so each error names the key, what the row has, and the remedy.
     if row.get("content") is None:
         has = f"the row has no 'content'; it has {list_names(row)}"
         raise UsageError("the 'content' is null" if "content" in row else has)
@@ -216,6 +216,7 @@ def make_id(content: Any) -> str:
 
 
 def _find_id(row: Mapping[str, Any], content: Any) -> str:
+    """Return the id of a row, else one made from the content; raise ``UsageError`` for an empty one."""
     if row.get("id") is None:
         return make_id(content)
     name = _read_name("id", row["id"])
@@ -225,7 +226,8 @@ def _find_id(row: Mapping[str, Any], content: Any) -> str:
 
 
 def _read_name(key: str, value: Any) -> str:
-    # True or [1] as a name is a column that was mistaken for another.
+    """Read an id or the name of a group, which may be a number; raise ``UsageError`` for anything else."""
+    # Most often a column that was mistaken for another.
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return str(value)
     raise UsageError(f"{key!r} must be a text or a number, got {show(value)}")
@@ -243,20 +245,24 @@ def _check_label(label: object) -> None:
 
 
 def _suggest_map(label: object) -> str:
-    """An option that can be copied: only for words whose meaning is plain, because a copied guess swaps the labels."""
+    """Write a label map as an example: with the label's word and its opposite where its meaning is plain.
+
+    Otherwise with placeholders, because a wrong guess that somebody copies would swap the labels.
+    """
     word = label.strip().lower() if isinstance(label, str) else ""
-    pair = next((pair for pair in _OPPOSITES if word in pair), ("WORD", "OTHER"))
-    return f"{pair[0]}=true,{pair[1]}=false"
+    true_word, false_word = next((pair for pair in _OPPOSITES if word in pair), ("WORD", "OTHER"))
+    return f"{true_word}=true,{false_word}=false"
 
 
 def _explain_unknown(key: object) -> str:
+    """Write the error for a key of a row that no case has."""
     if key == "role":
         return "this is one message; a conversation is a list of messages, so put the list into content"
     return f"unknown key {show(key)}; a row has {', '.join(KEYS)}; put more into metadata, or say which field is which"
 
 
 def check_text(value: Any) -> None:
-    """Raise ``UsageError`` for half a character, which no encoding can write, and for what has no end as JSON."""
+    """Raise ``UsageError`` for a value that cannot be written as JSON in UTF-8, or is too deep or too long for it."""
     excess = find_excess(value)
     if excess == "deep":
         raise UsageError(

@@ -29,6 +29,7 @@ MOST_CRITERIA = 64
 
 
 _NAMES = frozenset([*OWN_KEYS, *(f"{key}.json" for key in OWN_KEYS)])
+"""The names of fields by which a row may say how it is judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +80,10 @@ class CaseCriteria:
         if self.criteria_field is not None:
             criteria["criteria"] = self._find_criteria(row, self.criteria_field)
             rest.pop(self.criteria_field, None)
-        used = {*mapped, *([self.criteria_field] if self.criteria_field is not None else [])}
+        used_fields = {*mapped, *([self.criteria_field] if self.criteria_field is not None else [])}
         for key in OWN_KEYS:
             for name in (key, f"{key}.json") if self.table else (key,):
-                if name not in rest or name in used:
+                if name not in rest or name in used_fields:
                     continue
                 is_empty = rest[name] is None or (self.table and rest[name] == "")
                 is_ignored = not self.members or (key == "criteria" and self.criteria_field is not None)
@@ -99,14 +100,16 @@ class CaseCriteria:
         return SplitRow(rest=rest, criteria=self._check_own_terms(criteria), ignored=tuple(ignored))
 
     def _find_criteria(self, row: Mapping[str, Any], name: str) -> Any:
+        """Find the criteria of a row in the field of this name; ``None`` for an empty cell of a table."""
         value = find_field(row, name)
         return None if self.table and value == "" else self._read_value(name, value)
 
     def _read_value(self, name: str, value: Any) -> Any:
+        """Read the value of a field: as JSON if it is a column of a table that is named so, else as it is."""
         return read_json_cell(name, value) if self.table and name.endswith(".json") else value
 
     def _check_own_terms(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
-        """Check what a case says of how it is judged, and return that with its rubric and rules opened.
+        """Check the criteria, rubric, rules and threshold of a row, and return them as arguments of ``Case``.
 
         Raises ``UsageError``.
         """
@@ -136,7 +139,7 @@ class CaseCriteria:
             return rubric
         if isinstance(source, str) and source in self.rubrics:
             return self.rubrics[source]
-        # By its name alone, and never through what also opens paths: data must not choose which file is read.
+        # Compared with the shipped names first, because ``load_rubric`` also opens paths: data must not choose a file.
         if source in SHIPPED_RUBRICS:
             return load_rubric(source)
         names = flatten(", ".join([*self.rubrics, *SHIPPED_RUBRICS]), 300)
@@ -187,5 +190,5 @@ def _check_criteria(criteria: Any) -> None:
 
 
 def _read_rules(rules: Any) -> tuple[Rule, ...]:
-    # As a rule file is read: shipped rules alone, and nothing that would run code.
+    """Read the rules of a row as a rule file is read: shipped rules alone, and nothing that would run code."""
     return tuple(load_rules({"rules": [rules] if isinstance(rules, str) else rules}))

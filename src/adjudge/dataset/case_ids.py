@@ -26,36 +26,38 @@ def shorten_case_id(name: str) -> str:
 
 
 class CaseIds:
-    """The ids of one reading of a data set, so that cases with the same content have different ones.
+    """The ids met while a data set is read once, so that cases with the same content get different ids.
 
     It holds 8 bytes of the digest of each content, in some 80 bytes of memory.
     """
 
     def __init__(self) -> None:
-        self._met: set[int] = set()
+        self._seen: set[int] = set()
+        """The first 8 bytes of the digests so far."""
         self._repeats: Counter[str] = Counter()
+        """The number of cases so far that got an id of this beginning because their content was repeated."""
 
     def separate(self, case: Case) -> Case:
         """Return the case; under another id if its id is the digest of a content that an earlier case has, too.
 
-        That id is the digest of content, task, reference and context, whatever stands between the two. Cases in which
-        these are the same are numbered: ``-2``, ``-3``. Labels and metadata do not count, because they are corrected
-        later.
+        The other id is the digest of content, task, reference and context, so that it does not depend on which cases
+        stand between the two. Cases in which these are the same are numbered: ``-2``, ``-3``. Labels and metadata do
+        not count, because they are corrected later.
         """
-        # A case of a program may have an id that is no text; it is refused where its parts are looked at.
+        # A case made by a program may have an id that is no text; that is refused elsewhere.
         if not isinstance(case.id, str) or len(case.id) != 64 or DIGEST.fullmatch(case.id) is None:
             return case
         beginning = int(case.id[:16], 16)
-        if beginning not in self._met:
-            self._met.add(beginning)
+        if beginning not in self._seen:
+            self._seen.add(beginning)
             return case
         if case.id != make_id(case.content):
-            return case  # given by somebody; it is refused where it is repeated
+            return case  # given by somebody; a repeated one is refused elsewhere
         parts = [case.task, case.reference, case.context]
         if parts == [None, None, None]:
-            name, met = case.id, 1
+            name, earlier = case.id, 1  # the first case of this content has the id without a number
         else:
-            name, met = digest_text(content_text([case.id, *parts])), 0
+            name, earlier = digest_text(content_text([case.id, *parts])), 0
         self._repeats[name] += 1
-        number = met + self._repeats[name]
+        number = earlier + self._repeats[name]
         return replace(case, id=name if number == 1 else f"{name}-{number}")

@@ -18,15 +18,17 @@ from adjudge.formats.text import flatten, show
 
 
 def find_truth(values: Sequence[LabelValue]) -> LabelValue:
-    """Return the label that more than half of the people gave who looked at a case; ``None``: it is unresolved.
+    """Find the label that more than half of the people gave; ``None``, unresolved, where there is no such label.
 
-    Who cannot tell has looked, so one of two who is sure is no majority.
+    People who cannot tell count too, so one of two who is sure is no majority.
     """
+    if not values:
+        return None
     # True is not 1, but 1 is 1.0.
-    counted = Counter((isinstance(value, bool), value) for value in values)
-    for (_, value), count in counted.most_common(1):
-        if 2 * count > len(values) and value not in (None, CANNOT_TELL):
-            return value
+    counts = Counter((isinstance(value, bool), value) for value in values)
+    (_, most_frequent), count = counts.most_common(1)[0]
+    if 2 * count > len(values) and most_frequent not in (None, CANNOT_TELL):
+        return most_frequent
     return None
 
 
@@ -55,9 +57,9 @@ class CaseLabels:
 
 
 def list_labels(labels: Iterable[Label], name: str | None) -> dict[str, list[Label]]:
-    """List the labels that people gave each case, for one criterion or (``None``) for the whole.
+    """List the labels that people gave each case, for the criterion ``name`` or (``None``) for the whole.
 
-    A model's label is left out: it is no one's verdict that a judge could be measured against. Raises ``UsageError``.
+    A model's labels are left out, because no judge is measured against them. Raises ``UsageError``.
     """
     by_case: dict[str, list[Label]] = {}
     for label in labels:
@@ -71,17 +73,20 @@ def list_labels(labels: Iterable[Label], name: str | None) -> dict[str, list[Lab
 
 
 def group_labels(labels: Iterable[Label], name: str | None) -> dict[str, CaseLabels]:
-    """Choose the labels of each case that count, for one criterion or (``None``) of the whole."""
+    """Choose the labels of each case that count, for the criterion ``name`` or (``None``) for the whole."""
     return {case_id: choose_labels(case_labels) for case_id, case_labels in list_labels(labels, name).items()}
 
 
 def choose_labels(labels: Iterable[Label]) -> CaseLabels:
-    """Choose the labels of one case that count: the latest of each rater, by ``at`` if both have it, else by place."""
+    """Choose the labels of one case that count: the latest of each rater, and the latest adjudication of anybody.
+
+    Of two labels the later one is that with the later time; where one has no time, the one that comes later.
+    """
     latest: dict[tuple[LabelKind, str], Label] = {}
     for label in labels:
         key = (label.kind, "" if label.kind == "adjudication" else label.rater)
-        before = latest.get(key)
-        if before is None or before.at is None or label.at is None or label.at >= before.at:
+        earlier = latest.get(key)
+        if earlier is None or earlier.at is None or label.at is None or label.at >= earlier.at:
             latest[key] = label
     return CaseLabels(
         people={label.rater: label for (kind, _), label in latest.items() if kind == "person"},
@@ -118,6 +123,7 @@ class LabelJoin:
         return replace(case, label=label, labels={**case.labels, **by_rater})
 
     def _drop_other_contents(self, case: Case, labels: Sequence[Label]) -> Sequence[Label]:
+        """Return the labels without those that say they are of another content than the case has, which are counted."""
         if all(label.subject is None for label in labels):
             return labels
         subject = digest_content(case.content)
@@ -126,9 +132,12 @@ class LabelJoin:
         return counted
 
     def describe_missing(self, where: str) -> str:
-        """Describe the labelled cases that are not there: a file of another data set is a slip."""
-        some = flatten(", ".join(sorted(self.missing)[:3]), 120)
-        return f"labelled case that is not in the {where} ({some})"
+        """Write a note on labelled cases that are missing in ``where``, with three of their ids.
+
+        Most often somebody gave the labels of another data set.
+        """
+        examples = flatten(", ".join(sorted(self.missing)[:3]), 120)
+        return f"labelled case that is not in the {where} ({examples})"
 
 
 OTHER_CONTENTS = "label that is not counted, because it is of another content than the case has"

@@ -16,6 +16,7 @@ from adjudge.formats.plain import to_plain
 from adjudge.formats.record import write_record
 
 _SIZE = 32
+"""Bytes of a digest."""
 
 _CHUNK = 1 << 16
 """Digests that are sorted at once: 2 MB."""
@@ -93,32 +94,34 @@ def digest_content(content: object) -> str:
 
 
 class ContentTally:
-    """The contents of a run or a data set on their way to a set: 32 bytes each."""
+    """The digests of the contents of a run or a data set, collected to make a set of them: 32 bytes each."""
 
     def __init__(self) -> None:
-        self._sorted: list[bytes] = []
-        self._open: list[bytes] = []
+        self._sorted_chunks: list[bytes] = []
+        """Sorted digests, one behind another in each chunk."""
+        self._unsorted: list[bytes] = []
         self._cases = 0
 
     def add(self, digest: str) -> None:
-        """Count a content by its digest."""
+        """Add a content by its digest."""
         self._cases += 1
-        self._open.append(bytes.fromhex(digest))
-        if len(self._open) >= _CHUNK:
-            self._sort_open()
+        self._unsorted.append(bytes.fromhex(digest))
+        if len(self._unsorted) >= _CHUNK:
+            self._sort_chunk()
 
     def finish(self) -> ContentSet:
-        """Return the set of what was counted so far."""
-        self._sort_open()
-        hashed = hashlib.sha256()
-        for digest in heapq.merge(*map(_split_digests, self._sorted)):
-            hashed.update(digest)
-        return ContentSet(digest=hashed.hexdigest(), cases=self._cases)
+        """Return the set of the contents added so far."""
+        self._sort_chunk()
+        set_hash = hashlib.sha256()
+        for digest in heapq.merge(*map(_split_digests, self._sorted_chunks)):
+            set_hash.update(digest)
+        return ContentSet(digest=set_hash.hexdigest(), cases=self._cases)
 
-    def _sort_open(self) -> None:
-        if self._open:
-            self._sorted.append(b"".join(sorted(self._open)))
-            self._open = []
+    def _sort_chunk(self) -> None:
+        """Sort the digests that are not sorted yet into a chunk of their own."""
+        if self._unsorted:
+            self._sorted_chunks.append(b"".join(sorted(self._unsorted)))
+            self._unsorted = []
 
 
 def make_content_set(digests: Iterable[str]) -> ContentSet:
@@ -134,5 +137,6 @@ def make_content_set(digests: Iterable[str]) -> ContentSet:
 
 
 def _split_digests(digests: bytes) -> Iterator[bytes]:
+    """Yield the digests that stand one behind another in a chunk, 32 bytes each."""
     for start in range(0, len(digests), _SIZE):
         yield digests[start : start + _SIZE]

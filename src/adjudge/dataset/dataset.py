@@ -38,6 +38,7 @@ MOST_LISTED = 100
 OnBadRow = Literal["fail", "skip"]
 
 Notes = Counter[str]
+"""Sentences on what was not converted or does not fit, each with how often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,22 +56,28 @@ class BadRow:
 
 
 @dataclass(slots=True)
-class _Reading:
-    """The state of one reading: its bad rows, its notes, and the ids so far."""
+class _IterationState:
+    """The state of one iteration over a data set: its bad rows, its notes, and the ids so far."""
 
     bad: list[BadRow] = field(default_factory=list)
+    """The first bad rows that were skipped."""
     skipped: int = 0
+    """The number of bad rows that were skipped."""
     notes: Notes = field(default_factory=Counter)
     seen: dict[str | bytes, int] = field(default_factory=dict)
-    """The line on which each id stands."""
+    """The line on which each id was, by the id or its digest."""
     ids: CaseIds = field(default_factory=CaseIds)
     line: int = 0
-    """The line on which the latest row stands."""
+    """The line of the latest row."""
 
 
 def add_note(notes: Notes, note: str) -> None:
-    """Count something that was not carried over; notes quote a file, so there may be no end of different ones."""
-    notes[note if note in notes or len(notes) < MOST_LISTED else "more of other kinds"] += 1
+    """Count a note, such as on something that was not converted; once there are 100 notes, others are counted as one.
+
+    Notes quote a file, so there may be any number of different ones.
+    """
+    is_kept = note in notes or len(notes) < MOST_LISTED
+    notes[note if is_kept else "more of other kinds"] += 1
 
 
 class Dataset:
@@ -132,16 +139,16 @@ class Dataset:
         self._folder = folder
         """The folder in which rows may name transcripts."""
         self._unit = unit
-        self._skips = on_bad_row == "skip"
+        self._skips_bad_rows = on_bad_row == "skip"
         self._checks_ids = check_ids
         self._label_map = check_label_map(label_map)
-        self._seeks_content = fields is not None
-        """True until a row has shown whether a field is the content by its name; importers say which one it is."""
+        self._must_seek_content = fields is not None
+        """True until the first row shows whether a field is the content by its name; never for an importer's rows."""
         self._set_fields(fields or Fields())
         self.reads_once = once
         """True if it can be read once only."""
         self._was_read = False
-        self._latest = _Reading()
+        self._latest = _IterationState()
         self._labels: Mapping[str, Sequence[Label]] = {}
 
     @classmethod
@@ -212,8 +219,8 @@ class Dataset:
         if self.reads_once and self._was_read:
             raise UsageError(f"{self.name} was read already and can be read once only; name a file, or hand in a list")
         self._was_read = True
-        # Of its own for each reading, so that one which is half-way does not count into the next.
-        self._latest = _Reading()
+        # A new state for each iteration, so that one which is not finished does not count into the next.
+        self._latest = _IterationState()
         return self._iterate_cases(self._latest)
 
     def with_labels(self, labels: Iterable[Label], *, name: str | None = None) -> Dataset:
@@ -230,8 +237,8 @@ class Dataset:
             name: The criterion whose labels are taken; by default those of the case as a whole.
         """
         joined = copy(self)
-        joined._latest, joined._labels = _Reading(), list_labels(labels, name)  # noqa: SLF001 - a copy of ours
-        self._was_read = self._was_read or self.reads_once  # the copy reads it now
+        joined._latest, joined._labels = _IterationState(), list_labels(labels, name)  # noqa: SLF001 - a copy of ours
+        self._was_read = self._was_read or self.reads_once  # what can be read once is read by the copy
         return joined
 
     def refuse(self, reason: str) -> None:
@@ -247,69 +254,74 @@ class Dataset:
     def __repr__(self) -> str:
         return f"Dataset({self.name!r})"
 
-    def _iterate_cases(self, reading: _Reading) -> Iterator[Case]:
+    def _iterate_cases(self, state: _IterationState) -> Iterator[Case]:
         """Yield the cases with the labels joined to them; labels that fit none are noted after the last case."""
         if not self._labels:
-            yield from self._read_cases(reading)
+            yield from self._read_cases(state)
             return
         labels = LabelJoin(self._labels)
-        for case in self._read_cases(reading):
+        for case in self._read_cases(state):
             yield labels.join(case)
         if labels.missing:
-            reading.notes[labels.describe_missing("data set")] = len(labels.missing)
+            state.notes[labels.describe_missing("data set")] = len(labels.missing)
         if labels.other_contents:
-            reading.notes[OTHER_CONTENTS] = labels.other_contents
+            state.notes[OTHER_CONTENTS] = labels.other_contents
 
-    def _read_cases(self, reading: _Reading) -> Iterator[Case]:
-        """Yield the case of each good row, and treat a bad row as ``on_bad_row`` says.
+    def _read_cases(self, state: _IterationState) -> Iterator[Case]:
+        """Yield the case of each good row, and skip or raise for a bad row as ``on_bad_row`` says.
 
-        An error of the source itself, outside of any row, is raised in any case.
+        An error of the source itself, outside of any row, is always raised.
         """
-        for line, row in self._read(reading.notes):
-            reading.line = line
-            if self._seeks_content and isinstance(row, Mapping):
+        for line, row in self._read(state.notes):
+            state.line = line
+            if self._must_seek_content and isinstance(row, Mapping):
                 self._seek_content(row, line)
             try:
-                case = reading.ids.separate(self._make_case(row))
+                case = state.ids.separate(self._make_case(row))
                 if self._checks_ids:
-                    self._check_id(case.id, line, reading.seen)
+                    self._check_id(case.id, line, state.seen)
             except UsageError as error:
-                self._refuse_row(line, error, reading)
+                self._refuse_row(line, error, state)
                 continue
             yield case
 
     def _set_fields(self, fields: Fields) -> None:
+        """Set the mapping of fields, and what follows from it."""
         self._fields = fields
-        self._mapped = frozenset([path for _, path in fields.mapped])
-        self._is_plain = fields.strict and not self._label_map
+        self._mapped_paths = frozenset([path for _, path in fields.mapped])
+        self._has_plain_rows = fields.strict and not self._label_map  # rows are cases without any conversion
 
     def _seek_content(self, row: Mapping[str, Any], line: int) -> None:
-        """Take the content from the field that has a name for it in the first row; all rows are then read so.
+        """Find in the first row which field is the content by its name, where no other is; all rows are read like it.
 
-        Raises ``UsageError``.
+        Says so in the log. Raises ``UsageError`` where two fields may be the content.
         """
-        self._seeks_content = False
+        self._must_seek_content = False
         try:
             name = None if KEY in row and self._fields.strict else self._fields.find_content(row)
         except UsageError as error:
             raise error.within(f"{self.name}, {self._unit} {line}") from None
         if name is not None:
             self._set_fields(self._fields.take_content(name))
-            # Nothing went wrong: an error only because whoever logs it spells the arguments in it, a command line as
-            # its options.
-            taken = UsageError("the content is ", show(name), ", by its name; ", Argument("fields['content']"))
-            unused = UsageError(*self._describe_unused(row))
-            logger.warning("%s: %s takes another one%s", flatten(self.name, 200), taken, unused)
+            # Not raised: a ``UsageError`` is how a message has arguments that a command line writes as its options.
+            content_message = UsageError(
+                "the content is ", show(name), ", by its name; ", Argument("fields['content']")
+            )
+            task_message = UsageError(*self._describe_unused_tasks(row))
+            logger.warning("%s: %s takes another one%s", flatten(self.name, 200), content_message, task_message)
 
-    def _describe_unused(self, row: Mapping[str, Any]) -> tuple[str | Argument, ...]:
-        """Return the parts of a message on the fields that look like the task and are no part of the case, if any."""
+    def _describe_unused_tasks(self, row: Mapping[str, Any]) -> tuple[str | Argument, ...]:
+        """Write the parts of a message on fields that are the task by their names and are not taken as it.
+
+        There are none without such a field.
+        """
         unused = self._fields.list_tasks(row)
         if not unused:
             return ()
-        which = " and ".join(map(show, unused))
+        names = " and ".join(map(show, unused))
         verbs = "becomes metadata and is" if len(unused) == 1 else "become metadata and are"
         option = Argument("fields['task']", repr(unused[0]))
-        return f"; {which} {verbs} not shown to the judge, unless ", option, " takes it as the task"
+        return f"; {names} {verbs} not shown to the judge, unless ", option, " takes it as the task"
 
     def _make_case(self, row: Mapping[str, Any] | Case | UsageError) -> Case:
         """Make the case of a row, which may be a case already, or the error that says why it is none.
@@ -320,17 +332,20 @@ class Dataset:
             return row
         if isinstance(row, UsageError):
             raise row
-        if self._fields.strict and KEY in row:  # of a table it is a column like any other
+        if self._fields.strict and KEY in row:  # in a table it is a column like any other
             row = open_row(row, self._folder)
-        is_written_for_us = self._is_plain and not self._criteria.may_apply(row)
-        if is_written_for_us:  # nearly always
+        needs_no_conversion = self._has_plain_rows and not self._criteria.may_apply(row)
+        if needs_no_conversion:  # nearly always
             return make_case(row)
-        split = self._criteria.split_row(row, self._mapped)
+        split = self._criteria.split_row(row, self._mapped_paths)
         rest = self._move_ignored(split) if split.ignored else split.rest
         return make_case(map_labels(self._fields.arrange(rest), self._label_map), split.criteria)
 
     def _move_ignored(self, split: SplitRow) -> dict[str, Any]:
-        """Return the rest of a row, with the ignored fields in its metadata, where they count for nothing."""
+        """Return the rest of a row with its ignored criteria, rubric, rules and threshold in the metadata.
+
+        There they count for nothing. The first time, the log says that they are ignored.
+        """
         if not self.has_warned:
             self.has_warned = True
             names = flatten(", ".join(split.ignored), 200)
@@ -343,9 +358,11 @@ class Dataset:
             )
         if not self._fields.strict:
             return split.rest
-        others = {name: split.rest.pop(name) for name in split.ignored}
+        ignored = {name: split.rest.pop(name) for name in split.ignored}
         metadata = split.rest.get("metadata") or {}
-        return split.rest | ({"metadata": {**others, **metadata}} if isinstance(metadata, Mapping) else {})
+        if not isinstance(metadata, Mapping):
+            return split.rest  # refused where the case is made
+        return split.rest | {"metadata": {**ignored, **metadata}}
 
     def _check_id(self, name: str, line: int, seen: dict[str | bytes, int]) -> None:
         """Note in ``seen`` the line of an id. Raises ``UsageError`` for one that an earlier line has."""
@@ -357,13 +374,14 @@ class Dataset:
             )
         seen[key] = line
 
-    def _refuse_row(self, line: int, error: UsageError, reading: _Reading) -> None:
+    def _refuse_row(self, line: int, error: UsageError, state: _IterationState) -> None:
+        """Count and list a bad row where these are skipped; else raise its error with the line."""
         where = f"{self.name}, {self._unit} {line}"
-        if not self._skips:
+        if not self._skips_bad_rows:
             raise error.within(where, "; ", Argument("on_bad_row", "'skip'"), " leaves it out") from None
-        reading.skipped += 1
-        if len(reading.bad) < MOST_LISTED:
-            reading.bad.append(BadRow(where=where, line=line, why=str(error), error=error))
+        state.skipped += 1
+        if len(state.bad) < MOST_LISTED:
+            state.bad.append(BadRow(where=where, line=line, why=str(error), error=error))
 
 
 def open_dataset(

@@ -23,15 +23,16 @@ _TASK_NAMES = ("question", "prompt", "input")
 """Names of fields that most often are what was asked for."""
 
 _AS_IS = frozenset((str, int, bool, type(None)))
+"""The types of values that need no conversion to JSON."""
 
 _MISSING = ("NAType", "NaTType")
-"""The name that pandas has for a missing value that is not NaN."""
+"""The names of pandas' types for missing values that are not NaN."""
 
 
 def read_label(value: Any) -> Any:
-    """Read a label from a text: ``true`` and ``false`` in any case, a number, a preference; empty is unknown.
+    """Read a label from a text: ``true`` or ``false`` in any case, a preference such as ``first``, or a number.
 
-    What is no text stays as it is. Nothing else is taken for a label: ``yes`` or ``good`` would be a guess.
+    An empty text is ``None``, unknown. Any other value is returned as it is: ``yes`` or ``good`` would be a guess.
     """
     if not isinstance(value, str):
         return value
@@ -45,14 +46,14 @@ def read_label(value: Any) -> Any:
 
 
 def read_object(name: str, value: Any) -> Any:
-    """Read ``labels`` or ``metadata`` of a table, where a text is JSON."""
+    """Read the cell ``labels`` or ``metadata`` of a table: a text as JSON, an empty one as ``None``."""
     if not isinstance(value, str) or not value.strip():
         return value or None
     return read_json_cell(name, value)
 
 
 def read_json_cell(name: str, value: Any) -> Any:
-    """Read the JSON in a cell; an empty one is nothing. Raises ``UsageError``."""
+    """Read the JSON text in a cell; an empty cell is ``None``. Raises ``UsageError``."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -82,6 +83,7 @@ def convert_cell(value: Any, depth: int = 0) -> Any:
 
 
 def _convert_members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    """Convert a mapping to plain JSON; raise ``UsageError`` for two keys that are equal as texts."""
     converted = {str(key): convert_cell(member, depth + 1) for key, member in value.items()}
     if len(converted) != len(value):
         raise UsageError("it has two keys that are written alike, like 1 and '1'; make all of them text")
@@ -98,13 +100,13 @@ def _convert_foreign(value: Any, depth: int) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         raise UsageError(f"it holds binary data ({len(value)} bytes); decode it to text, or leave the column out")
     if hasattr(value, "tolist"):  # numpy's scalars and arrays, and polars' series
-        opened = value.tolist()
-        return str(value) if opened is value else convert_cell(opened, depth + 1)
-    if hasattr(value, "as_py"):
+        python_value = value.tolist()
+        return str(value) if python_value is value else convert_cell(python_value, depth + 1)
+    if hasattr(value, "as_py"):  # Arrow's scalars
         return convert_cell(value.as_py(), depth + 1)
     if isinstance(value, str | int):  # a subclass, as numpy and enumerations have them
         return str(value) if isinstance(value, str) else int(value)
-    if hasattr(value, "isoformat"):
+    if hasattr(value, "isoformat"):  # dates and times
         return value.isoformat()
     if type(value).__module__ in ("datetime", "decimal", "uuid"):
         return str(value)
@@ -112,17 +114,18 @@ def _convert_foreign(value: Any, depth: int) -> Any:
 
 
 def _check_finite(number: float) -> float:
+    """Return a number; raise ``UsageError`` for infinity."""
     if math.isfinite(number):
         return number
     raise UsageError(f"{number!r} is not a number that JSON has; leave it empty, or write a number")
 
 
-_INSIDE = {"content": ("a", "b"), "labels": None, "metadata": None}
-"""Parts of a case that have parts, and which; ``None`` is any."""
+_MEMBERS = {"content": ("a", "b"), "labels": None, "metadata": None}
+"""The parts of a case whose members a field may fill, with the names of these; ``None`` is any name."""
 
 
 Place = tuple[str, str | None]
-"""A key of a case, and a key in that."""
+"""A part of a case and a member of it, such as ``labels`` and a rater; the member is ``None`` for the whole part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,20 +152,20 @@ class Fields:
         """
         if self.strict:
             return dict(row)
-        members: dict[str, Any] = {}
+        parts: dict[str, Any] = {}
         others: dict[str, Any] = {}
-        for (key, inner), path in self.mapped:
-            _put_member(members, key, inner, self._read_cell(key, inner, path, find_field(row, path)))
-        used = {path for _, path in self.mapped}
+        for (part, member), path in self.mapped:
+            _put_value(parts, part, member, self._read_cell(part, member, path, find_field(row, path)))
+        mapped_paths = {path for _, path in self.mapped}
         for name, value in row.items():
-            if name in used or (name == "schema" and value == Case.schema):
+            if name in mapped_paths or (name == "schema" and value == Case.schema):
                 continue
             place = self._find_place(name)
             if place is not None:
-                _put_member(members, *place, self._read_cell(*place, name, value))
+                _put_value(parts, *place, self._read_cell(*place, name, value))
             elif value is not None:
                 others[name] = value
-        return _add_metadata(members, others)
+        return _add_metadata(parts, others)
 
     def check_columns(self, columns: list[str]) -> None:
         """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say.
@@ -196,14 +199,14 @@ class Fields:
         listed = tuple(names)
         if "content" in self.taken or self._has_content(listed):
             return None
-        likely = [name for name in CONTENT_NAMES if name in listed]
-        if len(likely) > 1:
+        candidates = [name for name in CONTENT_NAMES if name in listed]
+        if len(candidates) > 1:
             raise UsageError(
-                f"{' and '.join(map(show, likely))} may each be the content; say which is, with ",
+                f"{' and '.join(map(show, candidates))} may each be the content; say which is, with ",
                 Argument("fields['content']"),
                 argument="fields",
             )
-        return likely[0] if likely else None
+        return candidates[0] if candidates else None
 
     def list_tasks(self, names: Iterable[str]) -> list[str]:
         """List the fields that are the task by their names, where nothing is taken as the task.
@@ -214,8 +217,8 @@ class Fields:
         listed = tuple(names)
         if "task" in self.taken or "task" in listed:
             return []
-        used = {path for _, path in self.mapped}
-        return [name for name in _TASK_NAMES if name in listed and name not in used]
+        mapped_paths = {path for _, path in self.mapped}
+        return [name for name in _TASK_NAMES if name in listed and name not in mapped_paths]
 
     def take_content(self, name: str) -> Fields:
         """Return the mapping with the content taken from this field.
@@ -226,85 +229,96 @@ class Fields:
         return replace(self, mapped=(*self.mapped, (("content", None), name)), taken=self.taken | {"content"})
 
     def _has_content(self, names: Iterable[str]) -> bool:
+        """Return whether a mapping or one of these field names is the content, or a member of it."""
         places = [place for place, _ in self.mapped] + [self._find_place(name) for name in names]
         return any(place[0] == "content" for place in places if place)
 
     def _find_place(self, name: str) -> Place | None:
-        """Find the part of a case that a field is by name; ``None`` for none, and for one that is taken from elsewhere.
+        """Find the part of a case, or the member of one, that a field is by its name.
 
-        A column of a table may also be called like ``metadata.topic``, for a member, or ``labels.json``, for JSON text.
+        ``None`` for a field that is none, and for a part that is taken from another field. A column of a table may also
+        be called like ``metadata.topic``, for a member, or ``labels.json``, for JSON text.
         """
         if name in KEYS:
             return None if name in self.taken else (name, None)
-        key, _, inner = name.partition(".")
-        if not self.table or not inner or key in self.taken:
+        part, _, member = name.partition(".")
+        if not self.table or not member or part in self.taken:
             return None
-        if inner == "json" and key in KEYS:
-            return key, None
-        return (key, inner) if key in _INSIDE and inner in (_INSIDE[key] or (inner,)) else None
+        if member == "json" and part in KEYS:
+            return part, None
+        return (part, member) if _may_have_member(part, member) else None
 
-    def _read_cell(self, key: str, inner: str | None, name: str, value: Any) -> Any:
-        """Read a cell as the part of the case that it is."""
+    def _read_cell(self, part: str, member: str | None, name: str, value: Any) -> Any:
+        """Read the value of the field ``name`` as a part of a case, or as a member of one.
+
+        In a table texts are converted: JSON, labels, and empty cells to ``None``.
+        """
         if not self.table:
             return value
-        if inner is None and name.endswith(".json"):
+        if member is None and name.endswith(".json"):
             return read_json_cell(name, value)
-        if key == "label" or (key == "labels" and inner is not None):
+        if part == "label" or (part == "labels" and member is not None):
             return read_label(value)
-        if key in {"labels", "metadata"} and inner is None:
+        if part in {"labels", "metadata"} and member is None:
             value = read_object(name, value)
-            labels = key == "labels" and isinstance(value, Mapping)
-            return {rater: read_label(label) for rater, label in value.items()} if labels else value
+            if part == "labels" and isinstance(value, Mapping):
+                return {rater: read_label(label) for rater, label in value.items()}
+            return value
         # An empty cell says nothing, but an empty answer is an answer.
-        return None if value == "" and key not in {"content", "metadata"} else value
+        return None if value == "" and part not in {"content", "metadata"} else value
 
 
 def read_fields(fields: Mapping[str, str | None] | None, *, table: bool) -> Fields:
-    """Read a caller's mapping of fields; raises ``UsageError`` for a name that is no part of a case."""
+    """Read a caller's mapping of parts of a case to fields; raise ``UsageError`` for a name that is no such part."""
     mapped: list[tuple[Place, str]] = []
-    unread: set[str] = set()
+    unread: set[str] = set()  # parts that no field fills, because the caller mapped them to None
     for name, path in (fields or {}).items():
-        key, _, inner = str(name).partition(".")
-        if key in OWN_KEYS:
+        part, _, member = str(name).partition(".")
+        if part in OWN_KEYS:
             raise UsageError(
-                f"fields: {key!r} is not read from any field; see case_criteria and criteria_field", argument="fields"
+                f"fields: {part!r} is not read from any field; see case_criteria and criteria_field", argument="fields"
             )
-        if key not in KEYS or (inner and inner not in (_INSIDE.get(key, ()) or (inner,))):
+        if part not in KEYS or (member and not _may_have_member(part, member)):
             raise UsageError(
                 f"fields: a case has no {show(name)}{suggest(name, KEYS)}; it has {', '.join(KEYS)}", argument="fields"
             )
-        if path is None and not inner:
-            unread.add(key)
+        if path is None and not member:
+            unread.add(part)
         elif isinstance(path, str) and path:
-            mapped.append(((key, inner or None), path))
+            mapped.append(((part, member or None), path))
         else:
             raise UsageError(f"fields: {show(name)} must be the name of a field, got {show(path)}", argument="fields")
-    whole = {key for (key, inner), _ in mapped if inner is None} | unread
-    for (key, inner), _ in mapped:
-        if inner is not None and key in whole:
+    whole_parts = {part for (part, member), _ in mapped if member is None} | unread
+    for (part, member_name), _ in mapped:
+        if member_name is not None and part in whole_parts:
             raise UsageError(
-                f"fields: {key!r} and {f'{key}.{inner}'!r} cannot both be given; keep one", argument="fields"
+                f"fields: {part!r} and {f'{part}.{member_name}'!r} cannot both be given; keep one", argument="fields"
             )
-    taken = {key for (key, _), _ in mapped if key != "metadata"} | unread
+    taken = {part for (part, _), _ in mapped if part != "metadata"} | unread
     return Fields(mapped=tuple(mapped), taken=frozenset(taken), table=table)
+
+
+def _may_have_member(part: str, member: str) -> bool:
+    """Return whether a part of a case may have a member of this name."""
+    return part in _MEMBERS and member in (_MEMBERS[part] or (member,))
 
 
 def check_names(columns: list[str]) -> None:
     """Raise ``UsageError`` for two columns of one name: a row would lose one of its cells."""
-    twice = [name for name, count in Counter(columns).items() if count > 1]
-    if twice:
-        raise UsageError(f"the column {show(twice[0])} appears twice; name each column once")
+    repeated = [name for name, count in Counter(columns).items() if count > 1]
+    if repeated:
+        raise UsageError(f"the column {show(repeated[0])} appears twice; name each column once")
 
 
 def select_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:
-    """Return the parts of a case that were mapped, and the names of the row's fields they were taken from."""
-    members: dict[str, Any] = {}
-    used: set[str] = set()
-    for (key, inner), path in fields.mapped:
+    """Return the parts of a case that fields are mapped to, and the names of the row's fields they were taken from."""
+    parts: dict[str, Any] = {}
+    used_names: set[str] = set()
+    for (part, member), path in fields.mapped:
         value = find_field(row, path)
-        _put_member(members, key, inner, read_label(value) if key in {"label", "labels"} else value)
-        used.add(path if path in row else path.partition(".")[0])
-    return members, used
+        _put_value(parts, part, member, read_label(value) if part in {"label", "labels"} else value)
+        used_names.add(path if path in row else path.partition(".")[0])
+    return parts, used_names
 
 
 def find_field(row: Mapping[str, Any], path: str) -> Any:
@@ -319,48 +333,52 @@ def find_field(row: Mapping[str, Any], path: str) -> Any:
         if isinstance(value, Mapping) and step in value:
             value = value[step]
         elif isinstance(value, list | tuple) and step.lstrip("-").isdecimal() and len(step) < 10:
-            at = int(step)
-            if not -len(value) <= at < len(value):
+            index = int(step)
+            if not -len(value) <= index < len(value):
                 raise UsageError(f"the row has no {show(path)}: the list has {len(value)} items")
-            value = value[at]
+            value = value[index]
         else:
             raise UsageError(f"the row has no {show(path)}; it has {list_names(row)}")
     return value
 
 
-def _put_member(members: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
-    """Put a value into the members of a case, at a key or a key in it; raise ``UsageError`` if it is there already."""
-    if inner is None and key in {"labels", "metadata"} and isinstance(value, Mapping):
-        members.setdefault(key, {})
-        for name, member in value.items():
-            _put_member(members, key, name, member)
-    elif inner is None:
-        if value is not None and members.get(key) is not None:
-            raise _make_repeated_error(key)
-        members[key] = value if value is not None else members.get(key)
+def _put_value(parts: dict[str, Any], part: str, member: str | None, value: Any) -> None:
+    """Set a part of a case, or a member of one, among ``parts``; raise ``UsageError`` if it is set already.
+
+    The members of labels and metadata are set one by one, so that several fields may fill them.
+    """
+    if member is None and part in {"labels", "metadata"} and isinstance(value, Mapping):
+        parts.setdefault(part, {})
+        for name, member_value in value.items():
+            _put_value(parts, part, name, member_value)
+    elif member is None:
+        if value is not None and parts.get(part) is not None:
+            raise _make_repeated_error(part)
+        parts[part] = value if value is not None else parts.get(part)
     else:
-        if members.get(key) is None:
-            members[key] = {}
-        if not isinstance(members[key], dict) or inner in members[key]:
-            raise _make_repeated_error(f"{key}.{inner}")
-        members[key][inner] = value
+        if parts.get(part) is None:
+            parts[part] = {}
+        if not isinstance(parts[part], dict) or member in parts[part]:
+            raise _make_repeated_error(f"{part}.{member}")
+        parts[part][member] = value
 
 
 def _make_repeated_error(name: str) -> UsageError:
+    """Make the error for a part of a case, or a member of one, that two columns fill."""
     return UsageError(f"{name!r} is given twice, by two columns; keep one")
 
 
-def _add_metadata(members: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """Return the members with all other fields of the row added to their metadata.
+def _add_metadata(parts: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a case with all other fields of the row added to the metadata.
 
     Raises ``UsageError`` for a name that the metadata have already.
     """
     if not others:
-        return members
-    metadata = members.get("metadata") or {}
+        return parts
+    metadata = parts.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        return members  # named as wrong where the case is made
+        return parts  # refused where the case is made
     for name in others:
         if name in metadata:
             raise UsageError(f"{show(name)} is a field of the row and of its metadata; rename one")
-    return members | {"metadata": {**metadata, **others}}
+    return parts | {"metadata": {**metadata, **others}}

@@ -1,4 +1,4 @@
-"""The formats of data sets: each gives rows with their places, and for a row that is none, why.
+"""Reading the files of data sets, in every format: rows with their numbers, or an error for a row that is none.
 
 They are written in ``write.py``.
 """
@@ -29,10 +29,11 @@ LONGEST = 50_000_000
 _BOM = b"\xef\xbb\xbf"
 
 Line = tuple[int, str | UsageError]
+"""The number of a line, from 1, and its text, or the error for a line that is no text."""
 
 
 def check_path(path: str) -> bool:
-    """Return whether a path is standard input, which is read once; raises ``UsageError`` for no regular file."""
+    """Return whether a path is ``-``, standard input; raise ``UsageError`` for any other that is no regular file."""
     if path == "-":
         return True
     try:
@@ -46,7 +47,10 @@ def check_path(path: str) -> bool:
 
 @contextmanager
 def open_bytes(path: str, *, gz: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for its bytes, unpacked; ``-`` is standard input."""
+    """Open a file to read its bytes, decompressed if it is gzipped (``gz``); ``-`` is standard input.
+
+    Raises ``UsageError`` for a file that cannot be read, also while it is read.
+    """
     try:
         if path == "-":
             if sys.stdin is None:
@@ -60,7 +64,7 @@ def open_bytes(path: str, *, gz: bool = False) -> Iterator[BinaryIO]:
             import gzip
 
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast("BinaryIO", _Bounded(unpacked, compute_unpacked_limit(file), path))
+                yield cast("BinaryIO", _BoundedReader(unpacked, compute_unpacked_limit(file), path))
     except OSError as error:
         raise _make_unreadable_error(path, error) from None
     except (EOFError, zlib.error):
@@ -72,23 +76,23 @@ LEAST_UNPACKED, MOST_EXPANDED = 100_000_000, 200
 
 
 def compute_unpacked_limit(file: BinaryIO) -> int:
-    """Compute how many bytes a packed file may hold: a megabyte can stand for a thousand."""
+    """Compute how many bytes a compressed file may hold, because a megabyte of it can expand to a thousand."""
     return max(LEAST_UNPACKED, MOST_EXPANDED * os.fstat(file.fileno()).st_size)
 
 
 def make_expanding_error(path: str) -> UsageError:
-    """Make the error for a packed file that holds too much."""
+    """Make the error for a compressed file that holds more than ``compute_unpacked_limit`` allows."""
     return UsageError(
         f"{path} holds more than {LEAST_UNPACKED // 1_000_000} MB and {MOST_EXPANDED} times its own size, as no data "
         "set does; unpack it, and look at what is in it"
     )
 
 
-class _Bounded:
-    """A file that is unpacked while it is read, up to a number of bytes."""
+class _BoundedReader:
+    """Reads from a file, up to a number of bytes; raises ``UsageError`` beyond."""
 
     def __init__(self, file: Any, most: int, path: str) -> None:
-        self._file, self._left, self._path = file, most, path
+        self._file, self._bytes_left, self._path = file, most, path
 
     def read(self, size: int = -1) -> bytes:
         return self._count_bytes(self._file.read(size))
@@ -97,8 +101,9 @@ class _Bounded:
         return self._count_bytes(self._file.readline(size))
 
     def _count_bytes(self, chunk: bytes) -> bytes:
-        self._left -= len(chunk)
-        if self._left < 0:
+        """Return bytes that were read; raise ``UsageError`` if there are more of them by now than allowed."""
+        self._bytes_left -= len(chunk)
+        if self._bytes_left < 0:
             raise make_expanding_error(self._path)
         return chunk
 
@@ -123,7 +128,7 @@ def read_lines(file: BinaryIO, path: str) -> Iterator[Line]:
         if number == 1 and line.startswith(_BOM):
             line = line[len(_BOM) :]
         if len(line) > LONGEST:
-            while line and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):  # skip to the end of the line
                 line = file.readline(LONGEST)
             yield number, UsageError(f"the line is longer than {LONGEST // 1_000_000} MB; split what it holds")
             continue
@@ -134,7 +139,7 @@ def read_lines(file: BinaryIO, path: str) -> Iterator[Line]:
 
 
 def read_whole(path: str, largest: int) -> str:
-    """Read a whole file at once; raises ``UsageError`` when it is larger than some bytes."""
+    """Read the text of a whole file; raise ``UsageError`` for one of more than ``largest`` bytes, or not in UTF-8."""
     with open_bytes(path) as file:
         content = file.read(largest + 1)
     if len(content) > largest:
@@ -146,6 +151,7 @@ def read_whole(path: str, largest: int) -> str:
 
 
 def _make_unreadable_error(path: str, error: OSError | ValueError) -> UsageError:
+    """Make the error for a file that cannot be opened or read."""
     reason = getattr(error, "strerror", None) or ("broken compressed data" if Path(path).exists() else str(error))
     return UsageError(f"cannot read {path}: {reason}; name a file that can be read")
 
@@ -174,8 +180,10 @@ LINES = ("jsonl", "csv", "tsv")
 
 
 LARGEST_JSON = 100_000_000
+"""Bytes of the largest file that is read as one JSON document."""
 
 LARGEST_YAML = 10_000_000
+"""Bytes of the largest YAML file."""
 
 MOST_YAML = 200_000
 """Values in a YAML file: each one costs some hundred bytes while the file is checked."""
@@ -185,10 +193,13 @@ PAGE = 1_000
 
 
 def find_format(path: str, name: str | None) -> tuple[str, bool]:
-    """Find the format of a data set and whether it is compressed; raises ``UsageError`` when nothing tells."""
+    """Find the format of a data set, which is ``name`` if given, and whether its file is compressed.
+
+    Otherwise the end of the path tells. Raises ``UsageError`` where it does not, and for a format that cannot be read.
+    """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     gz = suffixes[-1:] == [".gz"]
-    suffix = suffixes[-1 - gz] if len(suffixes) > gz else ""
+    suffix = suffixes[-1 - gz] if len(suffixes) > gz else ""  # the one before .gz, if that is the last
     form = name or ("jsonl" if path == "-" else SUFFIXES.get(suffix))
     known = ", ".join(FORMATS)
     if form is None and suffix == ".eval":
@@ -216,8 +227,8 @@ def read_rows(path: str, form: str, fields: Fields | None, *, gz: bool = False) 
             lines = read_lines(file, path)
             yield from _read_objects(lines) if form == "jsonl" else _read_table(lines, path, form, fields)
     else:
-        whole: Mapping[str, Callable[..., Iterator[Row]]] = {"json": _read_array, "yaml": _read_sequence}
-        yield from whole[form](path) if form in whole else _read_parquet(path, fields)
+        document_readers: Mapping[str, Callable[..., Iterator[Row]]] = {"json": _read_array, "yaml": _read_sequence}
+        yield from document_readers[form](path) if form in document_readers else _read_parquet(path, fields)
 
 
 COUNTED = {"jsonl": 256_000_000, "csv": 256_000_000, "tsv": 256_000_000, "json": 10_000_000}
@@ -229,9 +240,9 @@ MOST_COUNTED = 2_000_000
 
 
 def count_rows(path: str, form: str | None = None) -> int | None:
-    """Count the rows that a file has at most, where that takes no more than about a second; else ``None``.
+    """Count the rows of a file, where that takes no more than about a second; else ``None``.
 
-    What is no case and would be refused is counted too. Nothing is raised: reading it says what is wrong with it.
+    Rows that are no cases are counted too. Nothing is raised for a file that cannot be read: reading it will.
     """
     try:
         kind, gz = find_format(path, form)
@@ -254,26 +265,35 @@ def count_rows(path: str, form: str | None = None) -> int | None:
 
 
 def _read_bounded_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Yield the lines of at most so many bytes; raises ``ValueError`` beyond: a packed file may hold any number."""
-    read = lines = blank = 0
+    """Yield the lines of a file; raise ``ValueError`` for more than ``most`` bytes, because a packed one may hold any.
+
+    It is raised for too many lines too, and for too many blank ones.
+    """
+    byte_count = line_count = blank_count = 0
     while line := file.readline(LONGEST):
-        read, lines, blank = read + len(line), lines + 1, blank + 1 if line.isspace() else 0
-        if read > most or lines > MOST_COUNTED or blank > MOST_BLANK:
+        byte_count += len(line)
+        line_count += 1
+        blank_count = blank_count + 1 if line.isspace() else 0
+        if byte_count > most or line_count > MOST_COUNTED or blank_count > MOST_BLANK:
             raise ValueError(f"more than {most:,} bytes or {MOST_COUNTED:,} lines, or too many blank ones")
         yield line
 
 
 def _count_records(lines: Iterator[bytes]) -> int:
-    """Count the rows below the header: a line break between quotes ends none, and a row of empty cells is none."""
-    records, inside = 0, False
+    """Count the rows of a table below its header; a row of empty cells is none.
+
+    A line that begins between quotes continues the row before it.
+    """
+    records, is_quoted = 0, False
     for line in lines:
-        continued = inside
-        inside ^= bool(line.count(b'"') & 1)
-        records += not continued and bool(line.strip(b",\t\r\n "))
+        is_continuation = is_quoted
+        is_quoted ^= bool(line.count(b'"') & 1)
+        records += not is_continuation and bool(line.strip(b",\t\r\n "))
     return max(records - 1, 0)
 
 
 def _read_objects(lines: Iterator[Line]) -> Iterator[Row]:
+    """Yield the rows of lines of JSON, each behind the number of its line; blank lines are passed over."""
     for number, line in lines:
         if isinstance(line, UsageError):
             yield number, line
@@ -282,10 +302,14 @@ def _read_objects(lines: Iterator[Line]) -> Iterator[Row]:
 
 
 def read_object_line(line: str) -> Mapping[str, Any] | UsageError:
-    """Read one row from one line of JSON, strictly, so that whatever a row holds can be written as JSON again."""
+    """Read one row from one line of JSON; a line that is none is returned as its error.
+
+    Reading is strict, so that whatever a row holds can be written as JSON again.
+    """
     try:
         row = read_json(line)
-        if not (line.isascii() and "\\u" not in line):
+        may_hold_half_character = not line.isascii() or "\\u" in line
+        if may_hold_half_character:
             check_text(row)
     except (ValueError, RecursionError) as error:
         return UsageError(f"not a line of JSON ({flatten(str(error))}); write one object per line")
@@ -293,15 +317,20 @@ def read_object_line(line: str) -> Mapping[str, Any] | UsageError:
 
 
 def _check_row(value: Any) -> Mapping[str, Any] | UsageError:
+    """Return a row that is an object, or the error for any other value."""
     return value if isinstance(value, dict) else UsageError(f"a row must be an object, got {type(value).__name__}")
 
 
-class _Texts:
-    """Lines for the reader of CSV, which goes on after one that is no text; a generator would be at its end."""
+class _TextLines:
+    """The lines of a table for ``csv.reader``; a line that is no text raises its error.
+
+    Not a generator, which would be at its end after an error: the reader resumes with the next line.
+    """
 
     def __init__(self, lines: Iterator[Line]) -> None:
         self._lines = lines
         self.number = 0
+        """The number of the line that was read last."""
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -320,8 +349,8 @@ def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | No
 
     Raises ``UsageError``.
     """
-    texts = _Texts(lines)
-    records = _read_records(texts, "\t" if form == "tsv" else ",")
+    text_lines = _TextLines(lines)
+    records = _read_records(text_lines, "\t" if form == "tsv" else ",")
     header: list[str] | None = None
     for number, cells in records:
         if isinstance(cells, UsageError) and header is None:
@@ -341,36 +370,40 @@ def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | No
             yield number, dict(zip(header, cells, strict=True))
 
 
-def _read_records(texts: _Texts, delimiter: str) -> Iterator[tuple[int, list[str] | UsageError]]:
-    """Yield the cells of each row, or what is wrong with it, behind the number of its line."""
-    # One number for the whole process, so it is raised and never lowered: 131,072 characters are no long answer.
+def _read_records(text_lines: _TextLines, delimiter: str) -> Iterator[tuple[int, list[str] | UsageError]]:
+    """Yield the cells of each row, or its error, behind the number of the line on which the row begins."""
+    # The limit of a cell is one for the whole process, so it is raised and never lowered: an answer may have more than
+    # the 131,072 characters that it is by default.
     csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
-    reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    reader = csv.reader(text_lines, delimiter=delimiter, strict=True)
     while True:
-        before = texts.number
+        previous_line = text_lines.number
         try:
             cells = next(reader)
         except StopIteration:
             return
         except UsageError as error:
-            yield texts.number, error
+            yield text_lines.number, error
         except csv.Error as error:
-            yield before + 1, UsageError(f"not a row of a table ({error}); is a quote never closed, or not doubled?")
+            message = f"not a row of a table ({error}); is a quote never closed, or not doubled?"
+            yield previous_line + 1, UsageError(message)
         else:
             if cells:
-                yield before + 1, cells
+                yield previous_line + 1, cells
 
 
 def _check_header(cells: list[str], path: str, form: str, fields: Fields | None) -> list[str]:
-    """Return the names of the columns of a table; a column without a name is called by its place.
+    """Return the names of the columns of a table; a column without a name gets its number, such as ``column 2``.
 
     Raises ``UsageError`` for another delimiter, and for columns that cannot be used.
     """
     header = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
-    other = ";" if form == "csv" else ","
-    if len(header) == 1 and other in header[0]:
-        between = "commas" if form == "csv" else "tabs"
-        raise UsageError(f"{path}: the header has {other!r} between its columns; put {between} there and in every row")
+    wrong_delimiter = ";" if form == "csv" else ","
+    if len(header) == 1 and wrong_delimiter in header[0]:
+        needed = "commas" if form == "csv" else "tabs"
+        raise UsageError(
+            f"{path}: the header has {wrong_delimiter!r} between its columns; put {needed} there and in every row"
+        )
     try:
         check_names(header) if fields is None else fields.check_columns(header)
     except UsageError as error:
@@ -379,7 +412,7 @@ def _check_header(cells: list[str], path: str, form: str, fields: Fields | None)
 
 
 def _read_array(path: str) -> Iterator[Row]:
-    """Yield the members of a JSON list with their places from 1; an empty file has none.
+    """Yield the members of a JSON list with their numbers, from 1; an empty file has none.
 
     Raises ``UsageError`` for a file that holds no list in JSON.
     """
@@ -408,11 +441,12 @@ def _read_sequence(path: str) -> Iterator[Row]:
         raise UsageError(f"{path} is not YAML: {error}") from None
     if not isinstance(rows, list):
         raise UsageError(f"{path} must hold a list of mappings, got {type(rows).__name__}")
-    for place, row in enumerate(rows):
-        yield lines.get((place,), place + 1), _convert_row(row)
+    for index, row in enumerate(rows):
+        yield lines.get((index,), index + 1), _convert_row(row)
 
 
 def _convert_row(value: Any) -> Mapping[str, Any] | UsageError:
+    """Convert a row of JSON or YAML to plain JSON; a value that is no row is returned as its error."""
     try:
         row = to_json_value(value)
         check_text(row)
@@ -428,8 +462,8 @@ def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
     number = 0
     try:
         with parquet.ParquetFile(path) as file:
-            groups = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
-            if max(groups, default=0) > max(LEAST_UNPACKED, MOST_EXPANDED * Path(path).stat().st_size):
+            group_sizes = [file.metadata.row_group(index).total_byte_size for index in range(file.num_row_groups)]
+            if max(group_sizes, default=0) > max(LEAST_UNPACKED, MOST_EXPANDED * Path(path).stat().st_size):
                 raise make_expanding_error(path)
             columns = list(file.schema_arrow.names)
             check_names(columns) if fields is None else fields.check_columns(columns)
@@ -454,7 +488,7 @@ def import_parquet(path: str) -> tuple[Any, Any]:
 
 
 def read_record(record: Mapping[Any, Any]) -> Mapping[str, Any] | UsageError:
-    """Convert a row of a library's table to plain JSON."""
+    """Convert a row of a library's table to plain JSON; a row that cannot be converted is returned as its error."""
     row: dict[str, Any] = {}
     for key, value in record.items():
         try:

@@ -21,15 +21,18 @@ NumberedRow = tuple[int, Mapping[str, Any] | Case | UsageError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """Something that holds rows."""
+    """A source of rows in memory: a frame or table of a library, a list, or a function that makes one."""
 
     rows: Callable[[], Iterable[Any]]
+    """Returns the rows, from the first."""
     table: bool
-    """True if it has columns, so that other columns are metadata."""
+    """True if it has columns, so that columns which are no part of a case are metadata."""
     size: int | None = None
+    """The number of rows; ``None`` is unknown."""
     once: bool = False
     """True if it can be read once only."""
     columns: tuple[str, ...] | None = None
+    """The names of the columns; ``None`` where there are none, or they are not known before reading."""
 
     def read(self) -> Iterator[NumberedRow]:
         """Yield the rows with their numbers, from 1."""
@@ -38,7 +41,7 @@ class Frame:
 
 
 def open_frame(source: Any) -> Frame:
-    """Open a source of rows; raises ``UsageError`` with the remedy for one that holds none."""
+    """Open a source of rows, recognised by its methods; raise ``UsageError`` with the remedy for any other value."""
     if isinstance(source, str | bytes | PathLike):
         raise UsageError(f"{show(source)} is no set of cases; to read a file, use open_dataset")
     if isinstance(source, Mapping):
@@ -76,28 +79,34 @@ def _open_other(source: Any) -> Frame:
 
 
 def _find_size(source: Any) -> int | None:
+    """Return the length of a source, ``None`` where it has none."""
     return len(source) if hasattr(source, "__len__") else None
 
 
 def _read_pandas(source: Any, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a pandas frame as dictionaries."""
     for cells in source.itertuples(index=False, name=None):
         yield dict(zip(columns, cells, strict=True))
 
 
 def _read_batches(source: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an Arrow table as dictionaries, converted page by page."""
     for batch in source.to_batches(max_chunksize=PAGE):
         yield from batch.to_pylist()
 
 
 def read_case_value(value: Any) -> Mapping[str, Any] | Case | UsageError:
-    """Read one element of a list: a case, a mapping with the keys of one, or a content (a text, a list of messages)."""
+    """Read one element of a list: a case, a mapping with the keys of one, or a content (a text, a list of messages).
+
+    An element that cannot be one is returned as its error.
+    """
     try:
         if isinstance(value, Case):
             for name in ("content", "reference", "task", "context", "metadata"):
                 check_extent(getattr(value, name), f"{name} of case {show(value.id)}")
             return value
         if not isinstance(value, Mapping):
-            return Case(content=value, id=make_id(_check_present(value)))
+            return Case(content=value, id=make_id(_check_not_none(value)))
         for key in value:
             if not isinstance(key, str):
                 return UsageError(f"the key {show(key)} is {type(key).__name__}; make all of them text")
@@ -107,7 +116,8 @@ def read_case_value(value: Any) -> Mapping[str, Any] | Case | UsageError:
     return value
 
 
-def _check_present(content: Any) -> Any:
+def _check_not_none(content: Any) -> Any:
+    """Return a content; raise ``UsageError`` for ``None``."""
     if content is None:
         raise UsageError("there is None where a case should be")
     return content

@@ -195,8 +195,8 @@ class Label:
         Args:
             data: The row, as ``to_dict`` writes it.
         """
-        # Not by the codec: rows come from tables of other tools as well, where a number is an id, null is nothing, and
-        # a key that is nearly right is worth naming.
+        # Not by ``read_record``: rows come from tables of other tools as well, where an id may be a number, null means
+        # that a member is missing, and a key that is nearly right is worth naming.
         if not isinstance(data, Mapping):
             raise UsageError(f"a label is read from a dictionary, got {show(data)}")
         if not data.keys() <= _KNOWN:
@@ -227,22 +227,25 @@ _DESIGN_NEEDED = frozenset(("plan", "stratum", "p"))
 
 
 def _check_name(name: str, value: object, *, where: str | None = None) -> None:
+    """Raise ``UsageError`` for the argument ``name`` unless its value is a text that is not empty."""
     if not isinstance(value, str) or not value:
         raise UsageError(f"{name} must be a text that is not empty, got {show(value)}", argument=name, where=where)
 
 
 def _is_value(value: object) -> bool:
+    """Return whether a label may have this value."""
     if isinstance(value, str):
         return value in _VALUES
     return isinstance(value, bool) or is_finite(value)
 
 
 def _read_id(value: Any) -> Any:
+    """Return the id of a case, a number as text; ``Label`` checks anything else."""
     return str(value) if is_finite(value) else value
 
 
 def _read_time(text: Any) -> Any:
-    """Return the time that a text says; what is no text stays as it is, and ``Label`` checks it.
+    """Parse the time in a text; any other value is returned as it is, and ``Label`` checks it.
 
     Raises ``UsageError`` for a text that is no time.
     """

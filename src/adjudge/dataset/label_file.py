@@ -25,6 +25,7 @@ LABEL_COLUMNS = (
 """The columns of a table of labels."""
 
 _NUMBERS = frozenset(("p", "size", "cases"))
+"""The members of a design that are numbers."""
 
 CASE_COLUMNS = ("content", "task", "reference", "context")
 """The columns of a case in a list of cases to label, beside those of its label."""
@@ -65,12 +66,12 @@ def stream_labels(
     """Yield the labels of a file one at a time, as ``load_labels`` loads them. Raises ``UsageError``."""
     name = os.fspath(path)
     form, gz = find_format(name, format)
-    words = check_label_map(label_map)
+    checked_map = check_label_map(label_map)
     unit = "row" if form in {"json", "parquet"} else "line"
     seen: dict[tuple[str | None, ...], tuple[int, LabelValue]] = {}
     for line, row in read_rows(name, form, None, gz=gz):
         try:
-            label = _read_row(row, words, rater, table=form in TABLES)
+            label = _read_row(row, checked_map, rater, table=form in TABLES)
         except UsageError as error:
             raise error.within(f"{name}, {unit} {line}") from None
         if label is not None:
@@ -81,19 +82,19 @@ def stream_labels(
 def _check_once(
     label: Label, line: int, seen: dict[tuple[str | None, ...], tuple[int, LabelValue]], *, name: str, unit: str
 ) -> None:
-    """Raise ``UsageError`` for two labels of a person for one case; which of them holds is not ours to choose.
+    """Raise ``UsageError`` where an earlier row has another label of the same person for the same case and criterion.
 
     ``seen`` has the line and the value of each label so far, and gets this one.
     """
     if label.kind == "model":  # may be asked several times, and answers are compared
         return
     key = (label.case, label.subject, label.run, label.rater, label.kind, label.criterion, label.order)
-    first, value = seen.setdefault(key, (line, label.value))
-    if value != label.value or isinstance(value, bool) is not isinstance(label.value, bool):
+    first_line, first_value = seen.setdefault(key, (line, label.value))
+    if first_value != label.value or isinstance(first_value, bool) is not isinstance(label.value, bool):
         about = f" on {show(label.criterion)}" if label.criterion is not None else ""
         raise UsageError(
             f"{name}, {unit} {line}: {show(label.rater)} labels the case {show(label.case)}{about} "
-            f"{show(label.value)}, and {show(value)} in {unit} {first}; keep the one that holds"
+            f"{show(label.value)}, and {show(first_value)} in {unit} {first_line}; keep the one that holds"
         )
 
 
@@ -102,13 +103,13 @@ def _read_row(
 ) -> Label | None:
     """Read a row of a file of labels; ``None`` for a row that nobody filled in, or whose value the map leaves out.
 
-    Raises ``UsageError``.
+    ``rater`` is the name for rows that name none. Raises ``UsageError``.
     """
     if isinstance(row, UsageError):
         raise row
-    members = _open_cells(row) if table else dict(row)
+    members = _read_cells(row) if table else dict(row)
     is_of_case_list = not set(CASE_COLUMNS).isdisjoint(row)
-    if is_of_case_list:  # and not a label yet where nobody filled it in
+    if is_of_case_list:  # a row of cases to label, whose value may not be filled in yet
         members = {key: value for key, value in members.items() if key not in CASE_COLUMNS}
         if members.get("value") in (None, ""):
             return None
@@ -123,11 +124,11 @@ def _read_row(
     return None if members["value"] is None else Label.from_dict(members)
 
 
-def _open_cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row of a table, whose cells may be texts, to the members of a label."""
+def _read_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a row of a table, whose cells may be texts, to the members of a label; empty cells are left out."""
     from adjudge.dataset.write import unescape_cell
 
-    # A cell that a spreadsheet would run was written with an apostrophe before it.
+    # A cell that a spreadsheet would run as a formula was written with an apostrophe before it.
     members = {
         key: unescape_cell(cell) if isinstance(cell, str) else cell
         for key, cell in row.items()
@@ -173,8 +174,8 @@ def write_labels(
         )
     from adjudge.dataset.write import begin_file, open_text, write_array, write_lines
 
-    place = Path(name)
-    with begin_file(place, mode=0o600), open_text(place, gz=gz) as file:
+    file_path = Path(name)
+    with begin_file(file_path, mode=0o600), open_text(file_path, gz=gz) as file:
         rows = (_make_label_row(label) for label in labels)
         if form in TABLES:
             return _write_table(file, rows, "\t" if form == "tsv" else ",", escapes=for_spreadsheet)
@@ -211,6 +212,10 @@ def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], delimiter: str, *
 
 
 def _write_cell(key: str, value: Any) -> str | None:
+    """Write a value as the text of a cell: a text as it is, anything else as JSON; ``None`` is an empty cell.
+
+    Raises ``UsageError`` for a text with a NUL character.
+    """
     if value is None or isinstance(value, str):
         if value is not None and "\x00" in value:
             raise UsageError(f"{key} holds a NUL character, which no table can; write a .jsonl file")

@@ -30,6 +30,7 @@ _LONGEST = 100
 """Characters of a number; what is longer is no label."""
 
 _MOST = 10**_LONGEST
+"""The least number that has more digits than that."""
 
 
 LabelMap = Mapping[str, LabelValue]
@@ -37,7 +38,7 @@ LabelMap = Mapping[str, LabelValue]
 
 
 def read_number(text: str) -> int | float | None:
-    """Read the number that a text is, or ``None``; raises ``UsageError`` for one too large to hold."""
+    """Read the number that a text spells; ``None`` for any other text. Raises ``UsageError`` for one too large."""
     if not _NUMBER.fullmatch(text) or len(text) > _LONGEST:
         return None
     if text.lstrip("+-").isdigit():
@@ -58,12 +59,12 @@ def parse_label_map(text: str) -> dict[str, LabelValue]:
         text: The map as text.
     """
     label_map: dict[str, LabelValue] = {}
-    for part in text.split(","):
-        word, sign, meaning = part.rpartition("=")
+    for entry in text.split(","):
+        word, sign, meaning = entry.rpartition("=")
         word, meaning = word.strip(), meaning.strip()
         if not sign or not word or not meaning:
             raise UsageError(
-                f"label_map {show(part)} must be like yes=true; separate several by commas", argument="label_map"
+                f"label_map {show(entry)} must be like yes=true; separate several by commas", argument="label_map"
             )
         if word in label_map:
             raise UsageError(f"label_map says twice what {show(word)} means; keep one", argument="label_map")
@@ -72,9 +73,9 @@ def parse_label_map(text: str) -> dict[str, LabelValue]:
 
 
 def _read_meaning(word: str, meaning: str) -> LabelValue:
-    """Return the label that the text of a map means; ``null`` is ``None``, for words that say nothing.
+    """Read the label that a word of a map stands for from the text behind its sign; ``null`` is ``None``, unknown.
 
-    Raises ``UsageError`` for a text that no label can be.
+    Raises ``UsageError`` for a text that is no label.
     """
     lower = meaning.lower()
     if lower in WORDS:
@@ -92,7 +93,7 @@ def _read_meaning(word: str, meaning: str) -> LabelValue:
 
 
 def check_label_map(label_map: LabelMap | None) -> LabelMap:
-    """Check a label map and return it by normalized words; raises ``UsageError`` for what no label can be.
+    """Check a label map, and return it with its words normalized; raise ``UsageError`` for values that are no labels.
 
     Words are compared without regard to case and to blanks around them, numbers by their value: ``1`` is ``1.0``.
     """
@@ -118,16 +119,18 @@ def check_label_map(label_map: LabelMap | None) -> LabelMap:
 
 
 def _is_meaning(value: object) -> bool:
+    """Return whether a word may stand for this value: a label, ``cannot_tell``, or ``None`` for unknown."""
     if value is None or isinstance(value, bool) or is_finite(value):
         return True
     return isinstance(value, str) and value in {"first", "second", "tie", CANNOT_TELL}
 
 
 def apply_label_map(value: Any, label_map: LabelMap) -> Any:
-    """Return the label that a value stands for, by a map of ``check_label_map``.
+    """Return the label that a value stands for, by a map that ``check_label_map`` returned.
 
-    Raises ``UsageError`` for a word that it does not name and that is no label by itself, and for a number where it
-    names numbers: 3 beside ``1=true,0=false`` would be a label of another sort.
+    A value that is a label by itself stays as it is. Raises ``UsageError`` for a word that the map does not have and
+    that is no label by itself, and for such a number where the map has numbers: 3 beside ``1=true,0=false`` would be a
+    label of another sort.
     """
     if not label_map or value is None or not isinstance(value, bool | int | float | str):
         return value
@@ -138,8 +141,10 @@ def apply_label_map(value: Any, label_map: LabelMap) -> Any:
         return label_map[name]
     if name in WORDS:
         return WORDS[name]
-    number = isinstance(value, int | float) or read_number(name) is not None
-    if name in {"", CANNOT_TELL} or (number and not any(read_number(word) is not None for word in label_map)):
+    is_number = isinstance(value, int | float) or read_number(name) is not None
+    if name in {"", CANNOT_TELL}:
+        return value
+    if is_number and not any(read_number(word) is not None for word in label_map):  # the map has no numbers
         return value
     raise UsageError(
         f"the label {show(value)} is not in the label map; add it to ", Argument("label_map"), ", such as WORD=true"
@@ -147,9 +152,9 @@ def apply_label_map(value: Any, label_map: LabelMap) -> Any:
 
 
 def map_labels(row: dict[str, Any], label_map: LabelMap) -> dict[str, Any]:
-    """Replace the words in a row's label and labels by their meaning; raises ``UsageError`` for other words.
+    """Return a row with the words in its ``label`` and ``labels`` replaced by the labels that they stand for.
 
-    A rater who cannot tell has no label in a case.
+    ``cannot_tell`` becomes ``None``, unknown. Raises ``UsageError`` for words that the map does not have.
     """
     if not label_map:
         return row
@@ -160,11 +165,13 @@ def map_labels(row: dict[str, Any], label_map: LabelMap) -> dict[str, Any]:
 
 
 def _map_label(value: Any, label_map: LabelMap) -> Any:
+    """Return the label that a value stands for in a case, where ``cannot_tell`` is unknown."""
     label = apply_label_map(value, label_map)
     return None if label == CANNOT_TELL else label
 
 
 def _normalize_word(value: bool | float | str) -> str:  # noqa: FBT001 - it is what is named
+    """Write a value so that equal labels are written alike: in lower case, without blanks, numbers by their value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     number = read_number(value.strip()) if isinstance(value, str) else value

@@ -1,6 +1,6 @@
-"""Cases whose content is an agent's run: written in the row, named by the row, or each a file of a folder.
+"""Cases whose content is an agent's run that is read from a transcript: one that a row names, or each file of a folder.
 
-A data set and its folder may come from anybody. A row reads nothing but a transcript beside it, and no link is
+A data set and its folder may come from anybody. Only transcripts below the data set's folder are read, and no link is
 followed: it could lead to a file of this machine that nobody meant to send to a model.
 """
 
@@ -30,9 +30,10 @@ MOST_NESTED = 20
 
 
 def open_row(row: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Read the transcript that a row names, as its content; the name is its id unless the row has one.
+    """Return a row with the transcript that it names read as its content; the name is its id unless the row has one.
 
-    Raises ``UsageError`` for what is no transcript, and for a path that leaves ``folder`` or leads through a link.
+    Raises ``UsageError`` for a file that is no transcript, and for a path that leaves ``folder`` or leads through a
+    link.
     """
     name = row[KEY]
     if "content" in row:
@@ -45,10 +46,10 @@ def open_row(row: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
 
 
 def list_transcripts(folder: str, notes: MutableMapping[str, int]) -> Iterator[tuple[int, Case | UsageError]]:
-    """Yield a case for each transcript below a folder, in the order of their paths, which are the ids.
+    """Yield a case for each transcript below a folder, with its number, in the order of their paths, which are the ids.
 
-    What is left out is counted in ``notes``. Raises ``UsageError`` for a folder that cannot be read as a whole, holds
-    no transcript, or too many.
+    A transcript that cannot be read is yielded as its error. Files that are left out are counted in ``notes``. Raises
+    ``UsageError`` for a folder that cannot be read as a whole, holds no transcript, or too many.
     """
     names = list_names(folder, notes)
     for number, name in enumerate(names, 1):
@@ -61,20 +62,23 @@ def list_transcripts(folder: str, notes: MutableMapping[str, int]) -> Iterator[t
 def list_names(folder: str, notes: MutableMapping[str, int]) -> list[str]:
     """List the paths of the transcripts below a folder; raises as ``list_transcripts``."""
 
-    def refuse(error: OSError) -> None:
+    def raise_unreadable(error: OSError) -> None:
         raise UsageError(f"cannot read {error.filename}: {error.strerror}; make it readable, or name another folder")
 
     names: list[str] = []
     root = Path(folder)
-    for place, folders, files in os.walk(folder, onerror=refuse):
-        here = Path(place)
-        for name in [*folders]:
-            if name.startswith(".") or (here / name).is_symlink():
-                folders.remove(name)
+    for walked, subfolders, files in os.walk(folder, onerror=raise_unreadable):
+        current = Path(walked)
+        for name in [*subfolders]:
+            if name.startswith(".") or (current / name).is_symlink():
+                subfolders.remove(name)  # so that it is not walked through
                 _count_note(notes, "hidden files and links are left out")
-        if len(here.relative_to(root).parts) > MOST_NESTED:
-            raise UsageError(f"{here} is more than {MOST_NESTED} folders deep; name the folder that holds transcripts")
-        names += [(here / name).relative_to(root).as_posix() for name in files if _is_transcript(here / name, notes)]
+        if len(current.relative_to(root).parts) > MOST_NESTED:
+            raise UsageError(
+                f"{current} is more than {MOST_NESTED} folders deep; name the folder that holds transcripts"
+            )
+        paths = [current / name for name in files]
+        names += [path.relative_to(root).as_posix() for path in paths if _is_transcript(path, notes)]
         if len(names) > MOST_FILES:
             raise UsageError(f"{folder} holds more than {MOST_FILES:,} transcripts; name a folder in it")
     if not names:
@@ -108,14 +112,14 @@ def _read_file(folder: Path, name: object) -> AgentRun:
     except UsageError:
         raise
     except Exception as error:
-        # One file of a stranger must not end a run over all of them, whatever a reader did not expect in it.
+        # One file that somebody else made must not end a run over all files, whatever a reader did not expect in it.
         raise UsageError(
             f"{show(name)} cannot be read as a transcript ({type(error).__name__}); leave it out"
         ) from error
 
 
 def _find_file(folder: Path, name: object) -> Path:
-    """Return the path of a name below a folder, which need not be there.
+    """Return the path of a file with this name below a folder, which need not exist.
 
     Raises ``UsageError`` for a name that leads out of the folder, or through a link.
     """

@@ -56,25 +56,26 @@ def write_cases(
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)
-    if for_spreadsheet and form not in _FOR_SPREADSHEETS:
+    if for_spreadsheet and form not in _SPREADSHEET_WRITERS:
         raise UsageError(
             f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out", argument="for_spreadsheet"
         )
-    place, dicts = Path(name), map(_make_case_row, cases)
-    with begin_file(place):
+    file_path, rows = Path(name), map(_make_case_row, cases)
+    with begin_file(file_path):
         if form == "parquet":
-            return _write_parquet(place, dicts)
-        with open_text(place, gz=gz) as file:
-            return (_FOR_SPREADSHEETS if for_spreadsheet else _WRITERS)[form](file, dicts)
+            return _write_parquet(file_path, rows)
+        writers = _SPREADSHEET_WRITERS if for_spreadsheet else _WRITERS
+        with open_text(file_path, gz=gz) as file:
+            return writers[form](file, rows)
 
 
 def encode_case(case: Case) -> str:
-    """Encode a case as one line of JSON, without its end, in characters that every terminal and locale can show."""
+    """Encode a case as one line of JSON in ASCII, which every terminal and locale can show, without a line end."""
     return json.dumps(_make_case_row(case))
 
 
 def check_new_file(path: Path) -> None:
-    """Raise ``UsageError`` for a name that ``begin_file`` refuses: before the work whose outcome is to go there."""
+    """Raise ``UsageError`` for a path that ``begin_file`` would refuse, before the work whose result goes there."""
     if os.path.lexists(path):
         raise UsageError(f"{path} exists already; name a new file")
     if not path.parent.is_dir():
@@ -83,9 +84,9 @@ def check_new_file(path: Path) -> None:
 
 @contextmanager
 def begin_file(path: Path, *, mode: int = 0o666) -> Iterator[None]:
-    """Take a name that is free, and give it back when writing goes wrong; ``mode`` is who may read and write it.
+    """Create an empty file for the block to write, with the permissions ``mode``; delete it if the block raises.
 
-    Raises ``UsageError``.
+    Raises ``UsageError`` where there is a file already, and in place of an ``OSError`` of the block.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
@@ -132,36 +133,36 @@ def open_text(path: Path, *, gz: bool) -> TextIO:
     return cast("TextIO", gzip.open(path, "wt", encoding="utf-8", newline=""))
 
 
-def write_lines(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+def write_lines(file: TextIO, rows: Iterator[dict[str, Any]]) -> int:
     """Write a line of JSON for each row, and return how many there were."""
     count = 0
-    for count, row in enumerate(dicts, 1):  # noqa: B007 - how many there were
+    for count, row in enumerate(rows, 1):  # noqa: B007 - how many there were
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
     return count
 
 
-def write_array(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
-    """Write a list in JSON, and return how many were in it."""
+def write_array(file: TextIO, rows: Iterator[dict[str, Any]]) -> int:
+    """Write the rows as a JSON list, and return how many there were."""
     count = 0
-    for count, row in enumerate(dicts, 1):
+    for count, row in enumerate(rows, 1):
         file.write(("[\n" if count == 1 else ",\n") + json.dumps(row, ensure_ascii=False))
     file.write("\n]\n" if count else "[]\n")
     return count
 
 
-def _write_sequence(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
-    """Write a list in YAML, and return how many were in it.
+def _write_sequence(file: TextIO, rows: Iterator[dict[str, Any]]) -> int:
+    """Write the rows as a YAML list, and return how many there were.
 
-    Raises ``UsageError`` as soon as it is more than is read again; what was written stays for ``begin_file`` to remove.
+    Raises ``UsageError`` as soon as there is more than can be read again; ``begin_file`` then deletes the file.
     """
     import yaml
 
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    count = written = values = 0
-    for count, row in enumerate(dicts, 1):  # noqa: B007
+    count = byte_count = value_count = 0
+    for count, row in enumerate(rows, 1):  # noqa: B007
         text = yaml.dump([row], Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
-        written, values = written + len(text.encode()), values + _count_values(row)
-        if written > LARGEST_YAML or values > MOST_YAML:
+        byte_count, value_count = byte_count + len(text.encode()), value_count + _count_values(row)
+        if byte_count > LARGEST_YAML or value_count > MOST_YAML:
             raise UsageError("that is more YAML than would be read again; write a .jsonl file")
         file.write(text)
     file.write("" if count else "[]\n")
@@ -169,66 +170,76 @@ def _write_sequence(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
 
 
 def _count_values(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    # A key of a mapping is an event of its own, so it counts here as well.
-    return 1 + sum(map(_count_values, inner)) + (len(value) if isinstance(value, dict) else 0)
+    """Count the values within a value, itself included, as reading YAML counts them: keys are values too."""
+    if isinstance(value, dict):
+        return 1 + sum(map(_count_values, value.values())) + len(value)
+    if isinstance(value, list):
+        return 1 + sum(map(_count_values, value))
+    return 1
 
 
 # ---------------------------------------------------------------- tables
 
 
 @contextmanager
-def _spool_rows(dicts: Iterator[dict[str, Any]]) -> Iterator[tuple[Iterator[list[str | None]], list[str], int]]:
-    """Yield rows of texts, their columns, and how many there are.
+def _spool_rows(rows: Iterator[dict[str, Any]]) -> Iterator[tuple[Iterator[list[str | None]], list[str], int]]:
+    """Prepare the rows of cases for a table: yield rows of texts, the names of the columns, and the number of rows.
 
-    Which columns there are is known when the last case was seen, so all of them wait in a file and not in memory.
+    Columns are known only when the last case was seen, so the rows wait in a temporary file and not in memory.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
-        used, as_json, count = {"id", "content"}, set[str](), 0
-        for count, row in enumerate(dicts, 1):  # noqa: B007
+        used_keys, json_keys, count = {"id", "content"}, set[str](), 0
+        for count, row in enumerate(rows, 1):  # noqa: B007
             row.pop("schema")
-            used |= row.keys()
-            as_json |= {key for key in _TEXTS if key in row and not _fits_text(key, row[key])}
+            used_keys |= row.keys()
+            json_keys |= {key for key in _TEXTS if key in row and not _fits_text(key, row[key])}
             file.write(json.dumps(row) + "\n")
         file.seek(0)
-        keys = [key for key in (*KEYS, *OWN_KEYS) if key in used]
-        columns = [f"{key}.json" if key in as_json else key for key in keys]
-        yield (_render_cells(json.loads(line), keys, as_json) for line in file), columns, count
+        keys = [key for key in (*KEYS, *OWN_KEYS) if key in used_keys]
+        columns = [f"{key}.json" if key in json_keys else key for key in keys]
+        yield (_render_cells(json.loads(line), keys, json_keys) for line in file), columns, count
 
 
 def _fits_text(key: str, value: Any) -> bool:
+    """Return whether a value of a case can be the text of a cell, and is not written as JSON."""
     # An empty cell says that there is nothing, except as content; a NUL would make the file binary.
     return isinstance(value, str) and "\x00" not in value and (bool(value) or key == "content")
 
 
-def _render_cells(row: dict[str, Any], keys: list[str], as_json: set[str]) -> list[str | None]:
-    return [None if key not in row else _render_cell(key, row[key], key in as_json) for key in keys]
+def _render_cells(row: dict[str, Any], keys: list[str], json_keys: set[str]) -> list[str | None]:
+    """Write the values of a row as texts, in the order of ``keys``; ``None`` where the row has no value."""
+    return [None if key not in row else _render_cell(key, row[key], key in json_keys) for key in keys]
 
 
 def _render_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
+    """Write a value as the text of a cell; ``as_json`` is true in a column of JSON."""
     if key == "label":
         return value if isinstance(value, str) else json.dumps(value)
     return value if key in _TEXTS and not as_json else json.dumps(value, ensure_ascii=False)
 
 
-def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",", escapes: bool = False) -> int:
+def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], *, delimiter: str = ",", escapes: bool = False) -> int:
     """Write a table and return how many rows; with ``escapes``, cells that are formulas are written as text."""
-    with _spool_rows(dicts) as (rows, columns, count):
-        # Quoted throughout where a spreadsheet reads it: one of another language takes ; for the separator, and what
-        # stands behind it would begin a cell of its own.
+    with _spool_rows(rows) as (cell_rows, columns, count):
+        # For a spreadsheet all cells are quoted: some languages' spreadsheets take ; for the separator, and would begin
+        # a new cell behind one.
         quoting = csv.QUOTE_ALL if escapes else csv.QUOTE_MINIMAL
         writer = csv.writer(file, delimiter=delimiter, quoting=quoting)
         writer.writerow(columns)
-        writer.writerows([escape_formula(cell) for cell in row] for row in rows) if escapes else writer.writerows(rows)
+        if escapes:
+            writer.writerows([escape_formula(cell) for cell in cells] for cells in cell_rows)
+        else:
+            writer.writerows(cell_rows)
     return count
 
 
-def _write_tabs(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
-    return _write_table(file, dicts, delimiter="\t")
+def _write_tabs(file: TextIO, rows: Iterator[dict[str, Any]]) -> int:
+    """Write a table with tabs between its columns, and return how many rows."""
+    return _write_table(file, rows, delimiter="\t")
 
 
 def escape_formula(cell: str | None) -> str | None:
-    """Put an apostrophe before a cell that a spreadsheet would run as a formula; a number stays one."""
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula; numbers, such as -1, are left."""
     if not cell or _NUMBER.fullmatch(cell) or not _FORMULA.match(cell):
         return cell
     return f"'{cell}"
@@ -240,7 +251,7 @@ def unescape_cell(cell: str) -> str:
 
 
 def escape_apostrophe(cell: str | None) -> str | None:
-    """Double a leading apostrophe of a plain table's cell that ``unescape_cell`` would take away."""
+    """Put a second apostrophe before a cell of a plain table whose own apostrophe ``unescape_cell`` would remove."""
     return escape_formula(cell) if cell and unescape_cell(cell) != cell else cell
 
 
@@ -252,19 +263,19 @@ _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
     "tsv": _write_tabs,
 }
 
-_FOR_SPREADSHEETS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
+_SPREADSHEET_WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
     "csv": partial(_write_table, escapes=True),
     "tsv": partial(_write_table, escapes=True, delimiter="\t"),
 }
 
 
-def _write_parquet(path: Path, dicts: Iterator[dict[str, Any]]) -> int:
+def _write_parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     """Write a Parquet file whose columns are all text, page by page, and return how many rows."""
     pa, parquet = import_parquet(str(path))
-    with _spool_rows(dicts) as (rows, columns, count):
+    with _spool_rows(rows) as (cell_rows, columns, count):
         schema = pa.schema([(name, pa.string()) for name in columns])
         with parquet.ParquetWriter(path, schema) as writer:
-            while page := list(islice(rows, PAGE)):
+            while page := list(islice(cell_rows, PAGE)):
                 cells = [pa.array(list(column), pa.string()) for column in zip(*page, strict=True)]
                 writer.write_batch(pa.record_batch(cells, schema=schema))
     return count

@@ -1,4 +1,4 @@
-"""The choice of the content to be forgotten: one content by its digest, or everything whose metadata have a value."""
+"""The choice of what ``adjudge forget`` deletes: one content by its digest, or all with one value in their metadata."""
 
 from __future__ import annotations
 
@@ -33,61 +33,71 @@ class Choice:
 
     @cached_property
     def text(self) -> str:
-        """The text by which other texts may name it."""
+        """The text by which other texts may name the choice: the digest, or the value in the metadata."""
         return self.subject or self.value
 
     def matches(self, metadata: object) -> bool:
-        """Return whether some metadata have exactly this value at the name."""
+        """Return whether some metadata have exactly the chosen value at the chosen name."""
         if self.name is None or not isinstance(metadata, Mapping):
             return False
+        # A name with points is that of one member, or the path to a member of a member.
         if self.name in metadata and self._is_value(metadata[self.name]):
             return True
         node: object = metadata
-        for part in self.name.split("."):
-            node = node.get(part) if isinstance(node, Mapping) else None
+        for member in self.name.split("."):
+            node = node.get(member) if isinstance(node, Mapping) else None
         return self._is_value(node)
 
-    def _is_value(self, item: object) -> bool:
-        if isinstance(item, str):
-            return item == self.value
-        if isinstance(item, bool):
-            return self.value == json.dumps(item)
-        # Not a list or an object: what is about several is for a person to look at.
-        return isinstance(item, int | float) and self._number is not None and item == self._number
+    def _is_value(self, value: object) -> bool:
+        """Return whether a value of some metadata is the chosen one."""
+        if isinstance(value, str):
+            return value == self.value
+        if isinstance(value, bool):
+            return self.value == json.dumps(value)
+        # A list or an object never matches: it may be about several people, so a person looks at it.
+        return isinstance(value, int | float) and self._number is not None and value == self._number
 
     def is_subject(self, subject: object) -> bool:
         """Return whether a digest is that of the chosen content."""
         return self.subject is not None and subject == self.subject
 
-    def may_name(self, written: bytes | str) -> bool:
-        """Return whether JSON that is not read yet can name it; quick, and true where that cannot be told."""
-        # One number has many spellings: a ledger writes 1000 for 1000.0, and other files 1e3.
+    def may_name(self, json_text: bytes | str) -> bool:
+        """Return false if JSON that is not decoded yet cannot name the choice.
+
+        This is a quick search in the raw text. Where that cannot tell, it returns true, and the JSON has to be decoded.
+        """
+        # JSON escapes a text that is not plain. A number has many spellings: a ledger writes 1000 for 1000.0, and other
+        # files 1e3.
         if not self._is_plain or self._number is not None:
             return True
-        return self.text.encode() in written if isinstance(written, bytes) else self.text in written
+        return self.text.encode() in json_text if isinstance(json_text, bytes) else self.text in json_text
 
-    def find_name(self, node: object) -> str | None:
-        """Find the member in which plain data name it, on its own and not as a part of a longer word."""
+    def find_naming_member(self, node: object) -> str | None:
+        """Return the outermost member of plain data in which a text names the choice; ``None`` if no text does.
+
+        The name has to be a word of its own, and not a part of a longer one.
+        """
         for member, text in _list_texts(node):
-            if self._is_in(text):
+            if self._is_named_in(text):
                 return member
         return None
 
     def describe(self) -> str:
-        """Name it as the command line does."""
+        """Describe the choice as the command line shows it."""
         return f"subject {self.subject}" if self.name is None else f"{self.name}={self.value}"
 
     def digest(self, key: bytes) -> str:
-        """Digest the choice with a key: of an id, a plain digest could be found by trying."""
+        """Compute a digest of the choice with a key. Without a key, an id could be found by trying ids."""
         return f"hmac-sha256:{hmac.digest(key, self.describe().encode('utf-8', 'surrogatepass'), 'sha256').hex()}"
 
     @cached_property
     def _is_plain(self) -> bool:
+        """True if JSON writes the text as it is, without an escape."""
         return self.text.isascii() and self.text.isprintable() and not set('"\\') & set(self.text)
 
     @cached_property
     def _number(self) -> int | float | None:
-        """The number that the value is, as JSON has it."""
+        """The chosen value as a JSON number; ``None`` if it is no number, or not a finite one."""
         try:
             number = json.loads(self.value)
         except (RecursionError, ValueError):
@@ -96,22 +106,24 @@ class Choice:
         return number if is_number else None
 
     @cached_property
-    def _forms(self) -> frozenset[str]:
-        """The ways in which a text may write it: a text may be JSON itself, which escapes what is in it.
+    def _spellings(self) -> frozenset[str]:
+        """The spellings by which a text may name the choice.
 
-        Also the other way to write its accents: it looks the same, so who asks cannot know which of them is there.
+        A text may itself be JSON, in which the name is escaped. Accents have two forms in Unicode, NFC and NFD, which
+        look the same, so both count.
         """
         texts = {self.text, normalize("NFC", self.text), normalize("NFD", self.text)}
         texts |= set() if self._number is None else {_write_number(self._number)}
         return frozenset(
-            form
+            spelling
             for text in texts
-            for form in (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+            for spelling in (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
         )
 
-    def _is_in(self, text: str) -> bool:
+    def _is_named_in(self, text: str) -> bool:
+        """Return whether a text names the choice as a word of its own."""
         # By ``str.find`` and not by a pattern: on a megabyte of one letter, a pattern would take days.
-        return any(_has_word(text, form) for form in self._forms)
+        return any(_has_word(text, spelling) for spelling in self._spellings)
 
 
 def _has_word(text: str, word: str) -> bool:
@@ -119,25 +131,30 @@ def _has_word(text: str, word: str) -> bool:
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
-        goes_on = end < len(text) and _is_letter(word[-1]) and _is_letter(text[end])
-        began = start > 0 and _is_letter(word[0]) and _is_letter(text[start - 1])
-        if not goes_on and not began:
+        continues_after = end < len(text) and _is_word_character(word[-1]) and _is_word_character(text[end])
+        begins_before = start > 0 and _is_word_character(word[0]) and _is_word_character(text[start - 1])
+        if not continues_after and not begins_before:
             return True
-        # Past the word that it is a part of, where that is long: each place of it would be compared again.
-        apart = _APART.search(text, start) if began else None
-        start = -1 if began and apart is None else text.find(word, apart.end() if apart else start + 1)
+        search_from = start + 1
+        if begins_before:
+            # Skip the rest of the longer word. If it is long, each position in it would be compared again.
+            after_word = _NON_WORD_CHARACTER.search(text, start)
+            if after_word is None:
+                return False
+            search_from = after_word.end()
+        start = text.find(word, search_from)
     return False
 
 
-_APART = re.compile(r"\W")
+_NON_WORD_CHARACTER = re.compile(r"\W")
 
 
-def _is_letter(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
 def read_choice(subject: str | None, metadata: str | None) -> Choice:
-    """Read ``--subject`` or ``--metadata``, exactly one; raises ``UsageError`` for anything else."""
+    """Read the choice from ``--subject`` or ``--metadata``, of which one is given. Raises ``UsageError``."""
     if (subject is None) == (metadata is None):
         raise UsageError("name what is to be forgotten: give --subject SHA256, or --metadata NAME=VALUE, and not both")
     if subject is not None:
@@ -147,8 +164,8 @@ def read_choice(subject: str | None, metadata: str | None) -> Choice:
                 f"subject is the SHA-256 of a content, 64 hexadecimal digits, got {show(subject)}", argument="subject"
             )
         return Choice(subject=digest)
-    name, sign, value = (metadata or "").partition("=")
-    if not name or not sign or not value:
+    name, equals_sign, value = (metadata or "").partition("=")
+    if not name or not equals_sign or not value:
         raise UsageError(f"metadata is NAME=VALUE, such as customer=C-20931, got {show(metadata)}", argument="metadata")
     if max(len(name), len(value)) > LONGEST:
         raise UsageError(f"metadata has a name and a value of at most {LONGEST:,} characters", argument="metadata")
@@ -156,26 +173,27 @@ def read_choice(subject: str | None, metadata: str | None) -> Choice:
 
 
 def _write_number(number: float) -> str:
-    """Write a number or a truth value as a ledger does: of a whole one, without a point."""
+    """Write a number as a ledger does: a whole number has no decimal point, also if it is a float."""
     is_whole = isinstance(number, float) and number.is_integer()
     return json.dumps(int(number) if is_whole else number)
 
 
-def _list_texts(node: object, member: str = "") -> Iterator[tuple[str, str]]:
-    """List the texts of plain data, each with the outermost member that it is in; names of members are texts too.
+def _list_texts(node: object) -> Iterator[tuple[str, str]]:
+    """Yield each text in plain data, after the outermost member that it is in. The names of members are texts too.
 
-    Numbers are texts in metadata, where they may be ids. Elsewhere they are counts and scores, and name nobody.
+    Numbers count as texts in metadata, where they may be ids. Elsewhere they are counts and scores, and name nobody.
     """
-    waiting: list[tuple[str, Any, bool]] = [(member, node, False)]
-    while waiting:
-        outer, item, may_be_id = waiting.pop()
-        if isinstance(item, str):
-            yield outer, item
-        elif isinstance(item, Mapping):
-            for name, inner in item.items():
-                yield outer or str(name), str(name)
-                waiting.append((outer or str(name), inner, may_be_id or name == "metadata"))
-        elif isinstance(item, list | tuple):
-            waiting += [(outer, inner, may_be_id) for inner in item]
-        elif may_be_id and isinstance(item, int | float) and not isinstance(item, bool):
-            yield outer, _write_number(item)
+    # Each with its outermost member, and whether it is in metadata. The data itself is in no member yet.
+    remaining: list[tuple[str, Any, bool]] = [("", node, False)]
+    while remaining:
+        outermost, value, is_metadata = remaining.pop()
+        if isinstance(value, str):
+            yield outermost, value
+        elif isinstance(value, Mapping):
+            for name, inner_value in value.items():
+                yield outermost or str(name), str(name)
+                remaining.append((outermost or str(name), inner_value, is_metadata or name == "metadata"))
+        elif isinstance(value, list | tuple):
+            remaining += [(outermost, inner_value, is_metadata) for inner_value in value]
+        elif is_metadata and isinstance(value, int | float) and not isinstance(value, bool):
+            yield outermost, _write_number(value)

@@ -1,6 +1,6 @@
 """Forgetting in files: caches of replies, recordings, files of labels, and folders of runs.
 
-Which contents are meant is decided in ``choice.py`` (``Choice``), and in which order places are gone through in
+Which contents are chosen is decided in ``choice.py`` (``Choice``), and the order in which places are searched in
 ``forget.py`` (``forget``).
 """
 
@@ -44,22 +44,25 @@ _SQLITE = b"SQLite format 3\x00"
 _CONTENT = re.compile(r"<<content \{\{token\}\}>>\n(.*)\n<<end content \{\{token\}\}>>\n", re.DOTALL)
 """The content in a recorded prompt, between its fences."""
 
-_REPORTS = frozenset((".html", ".md", ".json", ".xml", ".csv", ".jsonl", ".txt"))
+_REPORT_SUFFIXES = frozenset((".html", ".md", ".json", ".xml", ".csv", ".jsonl", ".txt"))
 
-_OURS = frozenset((MANIFEST_FILE, "plan.json", "estimate.json", "looks.jsonl"))
+_RUN_FILES = frozenset((MANIFEST_FILE, "plan.json", "estimate.json", "looks.jsonl"))
 
 
 # ---------------------------------------------------------------- caches
 
 
 def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
-    """Delete the replies about the subjects that were found from a cache."""
+    """Delete the replies about the subjects in ``findings`` from a cache.
+
+    Replies that do not say what they are about are noted, for a person to look at.
+    """
     with ReplyCache(path) as cache:
-        count, unknown = cache.check().drop_subjects(findings.subjects, dry_run=dry_run)
-        findings.count("kept replies", count)
-        if unknown:
-            says = "reply does not say what it is" if unknown == 1 else "replies do not say what they are"
-            what = f"{unknown:,} {says} about; `adjudge cache clear` empties it"
+        count, unknown_count = cache.check().drop_subjects(findings.subjects, dry_run=dry_run)
+        findings.add_deleted("kept replies", count)
+        if unknown_count:
+            replies = "reply does not say what it is" if unknown_count == 1 else "replies do not say what they are"
+            what = f"{unknown_count:,} {replies} about; `adjudge cache clear` empties it"
             findings.for_a_person.append(NamedText(place="kept replies", where=str(path), what=what))
         if not dry_run and not cache.clear_space():
             findings.unfinished.append(_STILL_READ.format(path))
@@ -69,20 +72,30 @@ def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
 
 
 def forget_in_recording(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
-    """Delete the rows of a recording that are about the subjects that were found, and leave a row that says so."""
-    lines = _read_file(path, "recordings", findings)
-    gone = [_is_about(line.row, findings.subjects) for line in lines]
-    for line, drops in zip(lines, gone, strict=True):
-        if not drops:
-            _note_named(path, line, "recordings", choice, findings)
-    count = sum(gone)
-    findings.count("recordings", count, f"in {path.name}")
+    """Delete the rows about the subjects in ``findings`` from a recording, and add a row with the number of them.
+
+    That row also counts the rows that were deleted before.
+    """
+    lines = _read_line_file(path, "recordings", findings)
+    remaining_lines: list[_Line] = []
+    for line in lines:
+        if not _is_about(line.row, findings.subjects):
+            remaining_lines.append(line)
+            _note_mention(path, line, "recordings", choice, findings)
+    count = len(lines) - len(remaining_lines)
+    findings.add_deleted("recordings", count, f"in {path.name}")
     if count and not dry_run:
-        kept = [line.text for line, drops in zip(lines, gone, strict=True) if not drops and "erased" not in line.row]
-        before = sum(line.row["erased"] for line in lines if isinstance(line.row.get("erased"), int))
-        # The key is no digest, so that no request has it; versions that do not know the row read it all the same.
-        mark = {"schema": RECORDING, "key": "erased", "model": "", "erased": before + count, "reply": {"text": ""}}
-        replace_lines(path, [*kept, json.dumps(mark).encode()])
+        texts = [line.text for line in remaining_lines if "erased" not in line.row]
+        earlier_count = sum(line.row["erased"] for line in lines if isinstance(line.row.get("erased"), int))
+        # The key is no digest, so no request has it. Versions of adjudge that do not know this row can read it as one.
+        count_row = {
+            "schema": RECORDING,
+            "key": "erased",
+            "model": "",
+            "erased": earlier_count + count,
+            "reply": {"text": ""},
+        }
+        replace_lines(path, [*texts, json.dumps(count_row).encode()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,19 +107,22 @@ class _Line:
     row: dict[str, Any]
 
 
-def _read_file(path: Path, place: str, findings: Findings) -> list[_Line]:
-    """Read the lines of a file of rows, and note in ``findings`` those that are none: nobody knows what is in them."""
+def _read_line_file(path: Path, place: str, findings: Findings) -> list[_Line]:
+    """Read the lines of a file that has one JSON object in each.
+
+    Lines with anything else cannot be searched, and are noted for a person to look at.
+    """
     rows = [(number, text, _read_row(text)) for number, text in read_lines(path)]
-    unread = [number for number, _, row in rows if row is None]
-    if unread:
-        what = f"no JSON objects, so not looked through: {_list_numbers(unread, 'line')}"
+    unreadable_numbers = [number for number, _, row in rows if row is None]
+    if unreadable_numbers:
+        what = f"no JSON objects, so not looked through: {_list_numbers(unreadable_numbers, 'line')}"
         findings.for_a_person.append(NamedText(place=place, where=str(path), what=what))
     return [_Line(number=number, text=text, row=row or {}) for number, text, row in rows]
 
 
-def _note_named(path: Path, line: _Line, place: str, choice: Choice, findings: Findings) -> None:
-    """Note a line that names the choice, for a person to look at."""
-    member = choice.find_name(line.row)
+def _note_mention(path: Path, line: _Line, place: str, choice: Choice, findings: Findings) -> None:
+    """Note a line for a person to look at, if it names the choice."""
+    member = choice.find_naming_member(line.row)
     if member is not None:
         where = f"{path}, line {line.number}"
         findings.for_a_person.append(NamedText(place=place, where=where, what=f"names it in {member}"))
@@ -122,87 +138,97 @@ def _is_about(row: Mapping[str, Any], subjects: Collection[str]) -> bool:
     """Return whether a row of a recording is about one of the subjects, which are digests of contents."""
     if "subject" in row:
         return _is_among(row["subject"], subjects)
-    # The row of a call that no judge made says nothing of its subject, and its prompt may have the content.
+    # A row has no subject if it was no judge that called the model. Then the content may be found in the prompt.
     request = row.get("request")
-    user = request.get("user") if isinstance(request, Mapping) else None
-    match = _CONTENT.search(user) if isinstance(user, str) else None
+    prompt = request.get("user") if isinstance(request, Mapping) else None
+    match = _CONTENT.search(prompt) if isinstance(prompt, str) else None
     return match is not None and digest_text(match[1].encode("utf-8", "replace").decode()) in subjects
 
 
 def _is_among(value: object, texts: Collection[str]) -> bool:
-    """Return whether a value of a file, which may be anything, also a list, is one of some texts."""
+    """Return whether a value is one of some texts. It comes from a file, so it may also be a list or a number."""
     return isinstance(value, str) and value in texts
 
 
 def check_label_file(path: Path) -> None:
-    """Raise ``UsageError`` for labels of another format than JSON lines: nothing would be looked for in its lines."""
+    """Raise ``UsageError`` for a file of labels in another format than JSON lines, in which nothing would be found."""
     try:
-        form, gz = find_format(path.name, None)
-    except UsageError:  # a name that tells nothing; lines that are no JSON are noted one by one
+        file_format, is_compressed = find_format(path.name, None)
+    except UsageError:  # the name tells no format; lines that are no JSON are noted one by one
         return
-    if form != "jsonl" or gz:
+    if file_format != "jsonl" or is_compressed:
+        actual_format = "compressed" if is_compressed else file_format
         raise UsageError(
-            f"{path} is {'compressed' if gz else form}, and labels are looked through as JSON lines or as a file of "
+            f"{path} is {actual_format}, and labels are looked through as JSON lines or as a file of "
             "`adjudge label`; write it as .jsonl, or delete it yourself and do not name it here"
         )
 
 
 def forget_in_label_file(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
-    """Delete comments, and cases of a list to label, about what was found, from a file with a row of JSON for each."""
-    count, words, written = 0, dict[str, None](), list[bytes]()
-    for line in _read_file(path, "labels", findings):
-        texts = [name for name in _LABEL_TEXTS if line.row.get(name) not in (None, "")]
+    """Delete the texts in the rows of a file of labels that are about what ``findings`` has.
+
+    The texts are comments, and in a list of cases to label also those of the cases. The rows themselves stay.
+    """
+    count = 0
+    kinds: dict[str, None] = {}  # "comments" and "cases", in the order in which they are found
+    new_lines: list[bytes] = []
+    for line in _read_line_file(path, "labels", findings):
+        text_columns = [name for name in _LABEL_TEXT_COLUMNS if line.row.get(name) not in (None, "")]
         if not _is_label_about(line.row, findings):
-            _note_named(path, line, "labels", choice, findings)
-        elif texts:
+            _note_mention(path, line, "labels", choice, findings)
+        elif text_columns:
             count += 1
-            words |= dict.fromkeys("comments" if name == "comment" else "cases" for name in texts)
-            # A column that was taken out would make a row that nobody filled in one that is refused.
-            bare = line.row | dict.fromkeys(texts)
-            written.append(json.dumps(bare, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            kinds |= dict.fromkeys("comments" if name == "comment" else "cases" for name in text_columns)
+            # Emptied and not taken out: a row that nobody has filled in yet would be refused without its columns.
+            emptied_row = line.row | dict.fromkeys(text_columns)
+            new_lines.append(json.dumps(emptied_row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
             continue
-        written.append(line.text)
-    findings.count("labels", count, f"{' and '.join(words)} in {path.name}")
+        new_lines.append(line.text)
+    findings.add_deleted("labels", count, f"{' and '.join(kinds)} in {path.name}")
     if count and not dry_run:
-        replace_lines(path, written)
+        replace_lines(path, new_lines)
 
 
-_LABEL_TEXTS = (*CASE_COLUMNS, "comment")
+_LABEL_TEXT_COLUMNS = (*CASE_COLUMNS, "comment")
 
 
 def _is_label_about(row: Mapping[str, Any], findings: Findings) -> bool:
-    """Return whether a label is about a content, a request or a case of a run that was found."""
-    run, case = row.get("run"), row.get("case")
+    """Return whether a label is about a content, a request for approval or a case of a run that ``findings`` has."""
+    run, case = row.get("run"), row.get("case")  # for a label of an approval, the case is the request's id
     if _is_among(row.get("subject"), findings.subjects) or _is_among(case, findings.approvals):
         return True
     return isinstance(run, str) and isinstance(case, str) and (run, case) in findings.run_cases
 
 
 def replace_lines(path: Path, lines: list[bytes]) -> None:
-    """Replace a file's lines in one step, with the mode that it had; raises ``AdjudgeError`` where others write it."""
-    place = path.resolve()
-    fresh = place.with_name(f"{place.name}.{secrets.token_hex(4)}.new")
+    """Replace a file's lines in one step, and keep its mode.
+
+    Raises ``AdjudgeError`` where another process has written to the file meanwhile, and where it cannot be written.
+    """
+    target = path.resolve()
+    new_file = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
     try:
-        before = place.stat()
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        before = target.stat()
+        descriptor = os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(b"".join(line + b"\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())
-        fresh.chmod(stat.S_IMODE(before.st_mode))
-        now = place.stat()
-        if (now.st_size, now.st_mtime_ns, now.st_ino) != (before.st_size, before.st_mtime_ns, before.st_ino):
+        new_file.chmod(stat.S_IMODE(before.st_mode))
+        after = target.stat()
+        if (after.st_size, after.st_mtime_ns, after.st_ino) != (before.st_size, before.st_mtime_ns, before.st_ino):
             raise AdjudgeError(f"{path} is being written; stop what writes it, and run this again")
-        fresh.replace(place)
+        new_file.replace(target)
     except OSError as error:
         raise AdjudgeError(
             f"{path} cannot be written: {error.strerror}; make it writable, and run this again"
         ) from None
     finally:
-        fresh.unlink(missing_ok=True)
+        new_file.unlink(missing_ok=True)
 
 
 def _read_object(line: bytes | str) -> dict[str, Any]:
+    """Read a JSON object; anything else is read as an empty one."""
     return _read_row(line) or {}
 
 
@@ -219,45 +245,46 @@ def _read_row(line: bytes | str) -> dict[str, Any] | None:
 
 
 def is_store(path: Path) -> bool:
-    """Return whether a file is a database, and no file of lines."""
+    """Return whether a file of labels is a database of SQLite, and not a file of JSON lines."""
     with open_regular(path) as file:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
 def note_label_contents(path: Path, choice: Choice, findings: Findings) -> None:
-    """Note in ``findings`` the contents of the cases that a file of labels took in, of those that are the choice."""
+    """Note in ``findings`` the contents of the chosen cases among those that a file of labels holds."""
     store = LabelStore(path)
     try:
         for _, body in store.list_bodies():
             members = _read_object(body)
-            if find_erased(members) is None and _is_case(members, choice):
+            if find_erased(members) is None and _is_chosen_case(members, choice):
                 findings.subjects.add(digest_content(members.get("content")))
     finally:
         store.close()
 
 
 def find_in_label_store(path: Path, choice: Choice, findings: Findings) -> set[str]:
-    """Find the cases of a file of labels that are about what was found; returns their ids.
+    """Find the cases of a file of labels that are about the choice or what ``findings`` has; return their ids.
 
-    A file of a run has no texts of the cases, which are then known by the run, or by what a label says was read. Cases
-    that only name the choice are noted in ``findings``.
+    The file of labels in a run's folder has no texts of the cases. Such a case is known by the run and its id, or by
+    the digest that a label has of the content that was read. Cases that only name the choice are noted in ``findings``.
     """
     store = LabelStore(path)
     try:
-        run = store.find_fact("run")
-        cases = {case for ident, case in findings.run_cases if ident == run}
-        for case, written in store.list_written():
-            if _is_among(_read_object(written).get("subject"), findings.subjects):
-                cases.add(case)
-        for name, body in store.list_bodies():
+        run_id = store.find_fact("run")
+        chosen_ids = {case_id for run, case_id in findings.run_cases if run == run_id}
+        for case_id, label in store.list_written():
+            if _is_among(_read_object(label).get("subject"), findings.subjects):
+                chosen_ids.add(case_id)
+        for case_id, body in store.list_bodies():
             members = _read_object(body)
-            if name in cases or find_erased(members) is not None:
+            if case_id in chosen_ids or find_erased(members) is not None:
                 continue
-            if _is_case(members, choice) or digest_content(members.get("content")) in findings.subjects:
-                cases.add(name)
-            elif choice.find_name(members) is not None:
-                findings.for_a_person.append(NamedText(place="labels", where=f"{path}, case {name}", what="names it"))
-        return cases
+            if _is_chosen_case(members, choice) or digest_content(members.get("content")) in findings.subjects:
+                chosen_ids.add(case_id)
+            elif choice.find_naming_member(members) is not None:
+                where = f"{path}, case {case_id}"
+                findings.for_a_person.append(NamedText(place="labels", where=where, what="names it"))
+        return chosen_ids
     finally:
         store.close()
 
@@ -268,25 +295,33 @@ def forget_in_label_store(
     choice: Choice,
     findings: Findings,
     *,
-    hide: Callable[[str], str | None],
+    hide_group: Callable[[str], str | None],
     dry_run: bool,
 ) -> None:
-    """Delete what people wrote about some cases, and the cases' texts, from a file of labels."""
+    """Delete the comments of people on some cases, given by id, and the cases' texts, from a file of labels.
+
+    Comments on other cases that name the choice are noted, for a person to look at.
+    """
     store = LabelStore(path)
     try:
-        count = store.erase_cases(cases, lambda body: erase_case(body, hide=hide), dry_run=dry_run) if cases else 0
-        findings.count("labels", count, "comments")
+        count = (
+            store.erase_cases(cases, lambda body: erase_case(body, hide_group=hide_group), dry_run=dry_run)
+            if cases
+            else 0
+        )
+        findings.add_deleted("labels", count, "comments")
         if not dry_run and not store.clear_space():
             findings.unfinished.append(_STILL_READ.format(path))
-        for case, text in store.list_written():
-            if case not in cases and choice.find_name(text) is not None:
+        for case_id, label in store.list_written():
+            if case_id not in cases and choice.find_naming_member(label) is not None:
                 what = "somebody's comment names it"
-                findings.for_a_person.append(NamedText(place="labels", where=f"{path}, case {case}", what=what))
+                findings.for_a_person.append(NamedText(place="labels", where=f"{path}, case {case_id}", what=what))
     finally:
         store.close()
 
 
-def _is_case(members: Mapping[str, Any], choice: Choice) -> bool:
+def _is_chosen_case(members: Mapping[str, Any], choice: Choice) -> bool:
+    """Return whether a case has the chosen content, or metadata with the chosen value."""
     if choice.subject is None:
         return choice.matches(members.get("metadata"))
     return choice.is_subject(digest_content(members.get("content")))
@@ -310,7 +345,7 @@ class RunCases:
 
 
 def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
-    """Find the cases of a run that are about the choice, and note in ``findings`` what else names it.
+    """Find the cases of a run that are about the choice, and note in ``findings`` the other texts that name it.
 
     Raises ``UsageError`` for a folder that cannot be read as a run, or in which a file is a link.
     """
@@ -319,35 +354,40 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
     store = RunStore(folder).open()
     try:
         cases, others = _divide_cases(store, choice, findings)
-        chosen = set(cases.values())
-        named = [name for name, is_named in others.items() if is_named]
-        for name, body in store.list_texts():
-            if name not in chosen and choice.may_name(body) and choice.find_name(_read_object(body)) is not None:
-                named.append(name)
+        chosen_ids = set(cases.values())
+        naming_ids = [case_id for case_id, names_choice in others.items() if names_choice]
+        for case_id, result in store.list_texts():
+            if case_id in chosen_ids or not choice.may_name(result):
+                continue
+            if choice.find_naming_member(_read_object(result)) is not None:
+                naming_ids.append(case_id)
         erased = store.count_erased()
     finally:
         store.close()
-    named = list(dict.fromkeys(named))
-    _note_batches(folder, choice, findings, judged=others.keys() - chosen, chosen=chosen)
+    _note_batches(folder, choice, findings, judged=others.keys() - chosen_ids, chosen=chosen_ids)
     findings.for_a_person += [
-        NamedText(place="runs", where=f"{folder}, case {name}", what="names it") for name in named
+        NamedText(place="runs", where=f"{folder}, case {case_id}", what="names it")
+        for case_id in dict.fromkeys(naming_ids)
     ]
-    ident = str(manifest["id"])
-    findings.run_cases |= {(ident, name) for name in cases.values()}
-    for name in cases.values():
-        if choice.find_name(name) is not None:
+    run_id = str(manifest["id"])
+    findings.run_cases |= {(run_id, case_id) for case_id in cases.values()}
+    for case_id in cases.values():
+        if choice.find_naming_member(case_id) is not None:
             findings.for_a_person.append(
-                NamedText(place="runs", where=f"{folder}, case {name}", what="its id, which stays")
+                NamedText(place="runs", where=f"{folder}, case {case_id}", what="its id, which stays")
             )
     _note_reports(folder, choice, findings)
     data = manifest["dataset"].get("path")
     return RunCases(
-        folder=folder, ident=ident, cases=cases, erased=erased, data=data if isinstance(data, str) else None
+        folder=folder, ident=run_id, cases=cases, erased=erased, data=data if isinstance(data, str) else None
     )
 
 
 def _check_own_files(folder: Path) -> None:
-    # The files are rewritten: through a link, whoever made the folder could have a file elsewhere changed.
+    """Raise ``UsageError`` if one of the files in a run's folder is a link.
+
+    The files are rewritten, so whoever made the folder could have a file elsewhere changed through a link.
+    """
     names = (MANIFEST_FILE, RESULTS_FILE, BATCHES_FILE, STORE_FILE, LOCK_FILE)
     linked = [name for name in names if (folder / name).is_symlink()]
     if linked:
@@ -355,88 +395,100 @@ def _check_own_files(folder: Path) -> None:
 
 
 def _divide_cases(store: RunStore, choice: Choice, findings: Findings) -> tuple[dict[int, str], dict[str, bool]]:
-    """Divide the cases of a run into those to be forgotten, whose contents ``findings`` notes, and the others.
+    """Divide the cases of a run into those about the choice, whose contents are noted in ``findings``, and the others.
 
-    Returns the names of the former by their places, and for the name of each other one whether it mentions the choice,
-    so that a person has to look at it.
+    Returns two mappings: the ids of the chosen cases by their places, and for the id of each other case true if it only
+    names the choice, so that a person has to look at it.
     """
-    cases: dict[int, str] = {}
+    chosen: dict[int, str] = {}
     others: dict[str, bool] = {}
-    for place, name, body in store.list_bodies():
+    for place, case_id, body in store.list_bodies():
         members = _read_object(body)
         if find_erased(members) is not None:
-            others[name] = False
-        elif _is_case(members, choice):
-            cases[place] = name
+            others[case_id] = False
+        elif _is_chosen_case(members, choice):
+            chosen[place] = case_id
             findings.subjects.add(digest_content(members.get("content")))
         else:
-            others[name] = choice.find_name(members) is not None
-    return cases, others
+            others[case_id] = choice.find_naming_member(members) is not None
+    return chosen, others
 
 
 def _note_batches(
     folder: Path, choice: Choice, findings: Findings, *, judged: Collection[str], chosen: Collection[str]
 ) -> None:
-    """Note of what came back by batch what names the choice, and what is about cases that are not judged yet.
+    """Note the replies of a run's batches that name the choice, and the number of replies to cases not judged yet.
 
-    Of the latter nobody knows whom they are about: a batch has the ids of cases, and not their metadata.
+    It is not known whom the latter are about: a batch has the ids of cases, and not their metadata. ``judged`` has the
+    ids of judged cases that are not chosen, and ``chosen`` those of the chosen ones.
     """
-    batches, waiting, named = BatchStore(folder), 0, dict[str, None]()
+    batches = BatchStore(folder)
     if not batches.exists:
         return
+    unjudged_count = 0
+    naming_ids: dict[str, None] = {}  # a set that keeps its order
     batches.open(write=False)
     try:
         for place, body, message in batches.list_outcomes():
-            case = json.loads(place)[0]
-            if case not in judged:
-                waiting += case not in chosen
+            case_id = json.loads(place)[0]
+            if case_id not in judged:
+                unjudged_count += case_id not in chosen
             elif not (choice.may_name(message) or choice.may_name(body or b"")):
                 continue
-            elif choice.find_name({"message": message, "reply": _read_object(body or b"")}) is not None:
-                named[case] = None
+            elif choice.find_naming_member({"message": message, "reply": _read_object(body or b"")}) is not None:
+                naming_ids[case_id] = None
     finally:
         batches.close()
     findings.for_a_person += [
-        NamedText(place="runs", where=f"{folder}, case {case}", what="a reply by batch names it") for case in named
+        NamedText(place="runs", where=f"{folder}, case {case_id}", what="a reply by batch names it")
+        for case_id in naming_ids
     ]
-    if waiting:
-        replies = "reply" if waiting == 1 else "replies"
-        what = f"{folder} has {waiting:,} {replies} to cases that it has not judged; resume it, and run this again"
+    if unjudged_count:
+        replies = "reply" if unjudged_count == 1 else "replies"
+        what = (
+            f"{folder} has {unjudged_count:,} {replies} to cases that it has not judged; resume it, and run this again"
+        )
         findings.out_of_reach.append(OutOfReach(place="batches of runs", what=what))
 
 
 def forget_in_run(
-    run: RunCases, choice: Choice, findings: Findings, *, hide: Callable[[str], str | None], dry_run: bool
+    run: RunCases, choice: Choice, findings: Findings, *, hide_group: Callable[[str], str | None], dry_run: bool
 ) -> None:
-    """Delete the texts of a run's cases: comments about them first, then what came back, then results and cases."""
-    names = set(run.cases.values())
-    labels = run.folder / STORE_FILE
-    if labels.is_file():
-        forget_in_label_store(labels, names, choice, findings, hide=hide, dry_run=dry_run)
-    findings.count("runs", len(run.cases), run.folder.name)
+    """Delete the texts about the chosen cases of a run: comments of people first, then replies, results and cases.
+
+    The cases are last, because their metadata tell a later call which they are if this one is interrupted.
+    """
+    case_ids = set(run.cases.values())
+    label_file = run.folder / STORE_FILE
+    if label_file.is_file():
+        forget_in_label_store(label_file, case_ids, choice, findings, hide_group=hide_group, dry_run=dry_run)
+    findings.add_deleted("runs", len(run.cases), run.folder.name)
     if dry_run or not (run.cases or run.erased):
         return
     lock = RunLock(run.folder)
-    lock.take()
+    lock.acquire()
     try:
-        is_clear = _erase_in_run(run, hide)
+        is_clear = _erase_in_run(run, hide_group)
     finally:
         lock.release()
     if not is_clear:
         findings.unfinished.append(_STILL_READ.format(run.folder))
 
 
-def _erase_in_run(run: RunCases, hide: Callable[[str], str | None]) -> bool:
-    """Erase the cases of a run; return whether their texts have left its files, also those of an earlier call."""
+def _erase_in_run(run: RunCases, hide_group: Callable[[str], str | None]) -> bool:
+    """Erase the cases of a run; return whether their texts have left its files, also those of an earlier call.
+
+    They have not where another process is reading a file: its log then still has them.
+    """
     batches, is_clear = BatchStore(run.folder), True
     if batches.exists:
         batches.open()
-        is_clear = batches.erase_replies([make_case_prefix(name) for name in run.cases.values()])
+        is_clear = batches.erase_replies([make_case_prefix(case_id) for case_id in run.cases.values()])
         batches.close()
     store = RunStore(run.folder).open()
     try:
         if run.cases:
-            store.erase_cases(run.cases, hide=hide)
+            store.erase_cases(run.cases, hide_group=hide_group)
         return store.clear_space() and is_clear
     finally:
         store.close()
@@ -448,7 +500,7 @@ _STILL_READ = "{} is being read by another process, so the log beside it may hol
 def _note_reports(folder: Path, choice: Choice, findings: Findings) -> None:
     """Note the reports and exports that somebody saved in the folder of a run and that name the choice."""
     for path in sorted(folder.iterdir()):
-        is_report = path.name not in _OURS and path.suffix.lower() in _REPORTS
+        is_report = path.name not in _RUN_FILES and path.suffix.lower() in _REPORT_SUFFIXES
         if not is_report or not path.is_file() or path.is_symlink():
             continue
         if _is_named_in(path, choice):
@@ -456,9 +508,10 @@ def _note_reports(folder: Path, choice: Choice, findings: Findings) -> None:
 
 
 def _is_named_in(path: Path, choice: Choice) -> bool:
+    """Return whether a file names the choice; false for one that is too large or cannot be read."""
     with suppress(OSError, UsageError):
         if path.stat().st_size <= LARGEST:
-            return choice.find_name({"": path.read_text(encoding="utf-8", errors="replace")}) is not None
+            return choice.find_naming_member({"": path.read_text(encoding="utf-8", errors="replace")}) is not None
     return False
 
 
@@ -485,7 +538,8 @@ class DataFiles:
         try:
             numbers = list(self._list_rows(path))
         except (OSError, ValueError, RecursionError) as error:
-            why = (isinstance(error, OSError) and error.strerror) or "it cannot be read"
+            os_reason = error.strerror if isinstance(error, OSError) else None
+            why = os_reason or "it cannot be read"
             what = f"data of {run.folder}, not looked through: {why}"
             findings.for_a_person.append(NamedText(place="data sets", where=str(path), what=what))
             return
@@ -496,22 +550,23 @@ class DataFiles:
         """List the numbers of the rows that are about the choice or name it; raises ``OSError`` for no such file."""
         for number, line in enumerate(_read_data(path), 1):
             row = _read_object(line)
-            if _is_case(row, self.choice) or self.choice.find_name(row) is not None:
+            if _is_chosen_case(row, self.choice) or self.choice.find_naming_member(row) is not None:
                 yield number
 
 
 def _read_data(path: Path) -> Iterator[bytes]:
     """Yield the lines of a regular file of at most 500 MB; raises ``OSError`` for anything else.
 
-    A pipe would be waited for and a device may never end, so what the path names is looked at before it is opened.
+    The file's type is checked before it is opened, because opening a pipe would wait, and a device may never end.
     """
     _check_data(path.lstat())
     with open_unfollowed(path) as file:
-        _check_data(os.fstat(file.fileno()))  # again: something else may have come in its place
+        _check_data(os.fstat(file.fileno()))  # again: the path may name another file by now
         yield from file.read(LARGEST).splitlines()
 
 
 def _check_data(status: os.stat_result) -> None:
+    """Raise ``OSError`` unless this is the status of a regular file of at most ``LARGEST`` bytes."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link")
     if not stat.S_ISREG(status.st_mode):

@@ -63,7 +63,7 @@ class ForgetReport:
     @property
     def total(self) -> int:
         """The number of texts that were deleted."""
-        return sum(each.count for each in self.deleted)
+        return sum(texts.count for texts in self.deleted)
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -72,7 +72,7 @@ class ForgetReport:
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """The finds so far, across all places."""
+    """The collected findings of a deletion, across all places."""
 
     subjects: set[str] = field(default_factory=set)
     """Digests of contents that are about what is forgotten."""
@@ -89,18 +89,20 @@ class Findings:
     out_of_reach: list[OutOfReach] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
 
-    def count(self, place: str, number: int, what: str = "") -> None:
-        """Count texts of a place."""
-        before, words = self.deleted.get(place, (0, []))
-        self.deleted[place] = before + number, [*words, *([what] if what and number else [])]
+    def add_deleted(self, place: str, number: int, what: str = "") -> None:
+        """Add to the number of texts that are deleted in a place; ``what`` says in words which these are."""
+        earlier_number, descriptions = self.deleted.get(place, (0, []))
+        if what and number:
+            descriptions = [*descriptions, what]
+        self.deleted[place] = earlier_number + number, descriptions
 
     def list_deleted(self) -> tuple[DeletedTexts, ...]:
-        """List what was deleted, by place."""
+        """List the deleted texts by place, each place with its number of texts and their descriptions."""
         return tuple(
-            DeletedTexts(place=place, count=count, what="; ".join(dict.fromkeys(words)))
-            for place, (count, words) in self.deleted.items()
+            DeletedTexts(place=place, count=count, what="; ".join(dict.fromkeys(descriptions)))
+            for place, (count, descriptions) in self.deleted.items()
         )
 
-    def to_counts(self) -> Mapping[str, int]:
-        """Count the deleted texts by place, for the ledger."""
+    def count_deleted(self) -> Mapping[str, int]:
+        """Return the number of deleted texts by place, without the places that have none; the ledger records it."""
         return {place: count for place, (count, _) in self.deleted.items() if count}

@@ -1,7 +1,7 @@
 """Checks of arguments: each raises ``UsageError`` and names the argument, the value and what it must be.
 
-``where`` is the file, seat or criterion in which the argument stands as a key, if it does. A value is shown by
-``show``, since a number of 5,000 digits and other people's types may have no text, and cut short.
+``where`` is the file, seat or criterion in which the argument is a key, if it is one. Messages show a value by
+``show``, which cuts it short, and which also works for a number of 5,000 digits and for objects that have no text.
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ def check_whole_number(
     """Return a value; raises ``UsageError`` unless it is a whole number within its bounds.
 
     ``of`` is its unit (" of bytes"), ``note`` what the bounds are ("the number of judges"). ``True`` is an int in
-    Python, and none here: it would count as 1.
+    Python and is refused here, because it would count as 1.
     """
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if whole and (least is None or value >= least) and (most is None or value <= most):
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if is_whole and (least is None or value >= least) and (most is None or value <= most):
         return value
-    bounds = f" of at least {least:,}" if least is not None else f" of at most {most:,}" if most is not None else ""
+    bounds = ""
     if least is not None and most is not None:
         bounds = f" from {least:,} to {most:,}"
+    elif least is not None:
+        bounds = f" of at least {least:,}"
+    elif most is not None:
+        bounds = f" of at most {most:,}"
     raise UsageError(
         f"{argument} must be a whole number{of}{bounds}{f', {note};' if note else ','} got {show(value)}",
         argument=argument,
@@ -44,7 +48,7 @@ def check_whole_number(
 
 
 def check_share(argument: str, value: Any, *, where: str | None = None) -> float:
-    """Return a value as a float; raises ``UsageError`` unless it is a number between 0 and 1; NaN is none."""
+    """Return a value as a float; raises ``UsageError`` unless it is a number between 0 and 1 (NaN is refused)."""
     if not is_finite(value):
         raise UsageError(
             f"{argument} must be a number between 0 and 1, got {_format_number(value)}", argument=argument, where=where
@@ -54,20 +58,20 @@ def check_share(argument: str, value: Any, *, where: str | None = None) -> float
         raise UsageError(
             f"{argument} must be between 0 and 1, got {_format_number(value)}{hint}", argument=argument, where=where
         )
-    return float(value) + 0.0  # -0.0 equals 0.0 and must not have a digest of its own
+    return float(value) + 0.0  # -0.0 becomes 0.0, because equal values must have equal digests
 
 
 def check_above_zero(argument: str, value: Any, *, of: str = "", otherwise: str = "", where: str | None = None) -> Any:
     """Return a value; raises ``UsageError`` unless it is a finite number above 0; ``of`` is its unit (" of seconds").
 
-    ``otherwise`` says what ``None`` stands for ("for no limit"); without it, ``None`` is refused too.
+    ``otherwise`` says what ``None`` means ("for no limit"); without it, ``None`` is refused too.
     """
     if (value is None and otherwise) or (is_finite(value) and value > 0):
         return value
-    # Nobody can write None in a file.
-    none = f", or None {otherwise};" if otherwise and where is None else ","
+    # With ``where`` the value is from a file, in which nobody can write None.
+    none_hint = f", or None {otherwise};" if otherwise and where is None else ","
     raise UsageError(
-        f"{argument} must be a finite number{of} above 0{none} got {_format_number(value)}",
+        f"{argument} must be a finite number{of} above 0{none_hint} got {_format_number(value)}",
         argument=argument,
         where=where,
     )
@@ -100,7 +104,7 @@ def check_flag(argument: str, value: Any, *, where: str | None = None) -> bool:
 def check_choice(argument: str, value: object, choices: Iterable[str], *, where: str | None = None) -> None:
     """Raise ``UsageError`` unless a value is one of some words."""
     words = tuple(choices)
-    # A text first: other people's values need not be comparable, nor be equal to a word that they are not.
+    # The type is checked first: comparing an object of any class with a word may fail, or wrongly say that it is equal.
     if not isinstance(value, str) or value not in words:
         near = suggest(value, words) if isinstance(value, str) else ""
         raise UsageError(
@@ -120,14 +124,14 @@ def check_digest(argument: str, value: object, *, where: str | None = None) -> s
 
 
 def check_functions(where: str, **functions: object) -> None:
-    """Raise ``UsageError`` for anything but a function or ``None``: else only calling it would show the mistake."""
+    """Raise ``UsageError`` for a value that is no function or ``None``, which would otherwise fail only when called."""
     for name, value in functions.items():
         if value is not None and not callable(value):
             raise UsageError(f"{name} must be a function, got {type(value).__name__}", argument=name, where=where)
 
 
 def check_label(argument: str, value: object, *, where: str | None = None) -> None:
-    """Raise ``UsageError`` unless a name is a printable text: it stands in events, errors and logs."""
+    """Raise ``UsageError`` unless a name is a printable text, because events, errors and logs show it."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise UsageError(
             f"{argument} must be a printable text that is not empty, got {show(value)}", argument=argument, where=where
@@ -141,7 +145,7 @@ def check_hook(hook: object) -> None:
 
 
 def is_finite(value: object) -> bool:
-    """Return whether a value is a finite number; ``True`` is none, nor is an integer too large for a float."""
+    """Return whether a value is a finite number; not a boolean, and not an integer too large for a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -151,20 +155,22 @@ def is_finite(value: object) -> bool:
 
 
 def _format_number(value: object) -> str:
-    """Format a number as people write it: 70 for 70.0, but only where nothing is rounded away."""
-    short = f"{value:g}" if isinstance(value, float) else show(value)
-    return short if not isinstance(value, float) or float(short) == value else show(value)
+    """Format a number for a message: 70 for 70.0, but only where the short form is exactly the number."""
+    if not isinstance(value, float):
+        return show(value)
+    short = f"{value:g}"
+    return short if float(short) == value else show(value)
 
 
 def read_options(value: object, kind: type[Any]) -> dict[str, Any]:
-    """Return the arguments that an instance of a class was made with, as its attributes of those names hold them."""
+    """Return the arguments that an instance of a class was made with: its attributes named like the parameters."""
     return {name: getattr(value, name) for name in inspect.signature(kind).parameters}
 
 
 class ReadOnly:
-    """An object whose attributes are set while it is made, and not afterwards; ``__init__`` ends with ``_is_made``.
+    """An object whose attributes can be set only until its ``__init__`` ends by setting ``_is_made``.
 
-    An option that changed later would be unchecked, and what was derived from it would still follow the old one.
+    An option that changed later would not be checked, and values derived from it would still be those of the old one.
     """
 
     _is_made = False

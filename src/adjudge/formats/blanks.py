@@ -25,7 +25,7 @@ _NAMES: dict[BlankKind, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A part of a text. Together, the parts are the text."""
+    """A part of a text; all parts joined are the text."""
 
     text: str
     kind: BlankKind = ""
@@ -44,31 +44,32 @@ def split_blanks(text: str, before: str = "", after: str = "") -> tuple[TextPart
         return (TextPart(text),) if text else ()
     pattern = re.compile(rf"\t|\n| +{'|[' + re.escape(''.join(codes)) + ']' if codes else ''}")
     parts: list[TextPart] = []
-    place = 0
+    copied_to = 0
     for match in pattern.finditer(text):
-        first, last = match.span()
-        around = (text[first - 1] if first else before[-1:] or "\n", text[last : last + 1] or after[:1] or "\n")
-        part = None if belongs_to_picture(text, first) else _make_part(match[0], *around)
+        start, end = match.span()
+        previous = text[start - 1] if start else before[-1:] or "\n"  # beyond the text there is a line end
+        following = text[end : end + 1] or after[:1] or "\n"
+        part = None if belongs_to_picture(text, start) else _make_part(match[0], previous, following)
         if part is not None:
-            parts += [TextPart(text[place:first])] if place < first else []
+            parts += [TextPart(text[copied_to:start])] if copied_to < start else []
             parts.append(part)
-            place = last
-    return (*parts, TextPart(text[place:])) if place < len(text) else tuple(parts)
+            copied_to = end
+    return (*parts, TextPart(text[copied_to:])) if copied_to < len(text) else tuple(parts)
 
 
 def split_hidden(text: str, before: str = "", after: str = "") -> tuple[TextPart, ...]:
     """Split a text at the white space that a reader would not see, and leave line breaks and indentation as they are.
 
-    For texts that are read and not decided upon: two thousand programs with a mark at each line end are too large to
-    search, and no easier to read.
+    For texts that are only read, and not decided on: a mark at each line end would make two thousand programs too large
+    to search, and no easier to read.
     """
-    if not _may_hide(f"{before[-1:]}{text}{after[:1]}"):
+    if not _may_have_hidden_blanks(f"{before[-1:]}{text}{after[:1]}"):
         return (TextPart(text),) if text else ()
     parts: list[TextPart] = []
     begins_line, plain = before[-1:] in ("", "\n"), ""
     for part in split_blanks(text, before, after):
         indents = begins_line and part.kind in ("blanks", "tab")
-        # A character that nobody sees is shown as a dot; what is left are blanks of another width.
+        # ``clean`` shows an invisible character as a dot, so it needs no mark; the others are blanks of another width.
         is_dot = part.kind == "code" and clean(part.text) != part.text
         begins_line = indents or part.kind == "line"
         if part.kind in ("", "line") or indents or is_dot:
@@ -79,35 +80,44 @@ def split_hidden(text: str, before: str = "", after: str = "") -> tuple[TextPart
     return (*parts, TextPart(plain)) if plain else tuple(parts)
 
 
-_HIDES = re.compile(r"\S *(?:\t|  )|[ \t](?:\n|\Z)")
+_HIDDEN_BLANKS = re.compile(r"\S *(?:\t|  )|[ \t](?:\n|\Z)")
 
 
-def _may_hide(text: str) -> bool:
+def _may_have_hidden_blanks(text: str) -> bool:
     """Return whether a text may hold white space other than line breaks, indentation and single blanks."""
-    return _HIDES.search(text) is not None or any(char not in " \t\n" and _needs_code(char) for char in set(text))
+    return _HIDDEN_BLANKS.search(text) is not None or any(
+        char not in " \t\n" and _needs_code(char) for char in set(text)
+    )
 
 
 @lru_cache(4_096)
 def _needs_code(char: str) -> bool:
+    """Return whether a character is a blank other than a space, or invisible."""
     return unicodedata.category(char) == "Zs" or clean(char) != char
 
 
 def _make_part(blank: str, before: str, after: str) -> TextPart | None:
+    """Make the marked part of white space; ``None`` for a single space between two characters that are not blank."""
     if blank in ("\t", "\n"):
         return TextPart(blank, "tab" if blank == "\t" else "line")
     if blank[0] != " ":
         return TextPart(blank, "code", f"U+{ord(blank):04X}")
-    return TextPart(blank, "blanks") if len(blank) > 1 or before.isspace() or after.isspace() else None
+    needs_mark = len(blank) > 1 or before.isspace() or after.isspace()
+    return TextPart(blank, "blanks") if needs_mark else None
 
 
 def describe_blanks(*texts: str) -> str:
     """Describe what is marked in some texts, in words; empty where nothing is."""
     counts: Counter[BlankKind] = Counter(part.kind for text in texts for part in split_blanks(text) if part.kind)
-    return ", ".join(f"{counts[kind]:,} {_NAMES[kind][counts[kind] != 1]}" for kind in _NAMES if counts[kind])
+    descriptions = []
+    for kind, (singular, plural) in _NAMES.items():
+        if counts[kind]:
+            descriptions.append(f"{counts[kind]:,} {singular if counts[kind] == 1 else plural}")
+    return ", ".join(descriptions)
 
 
 def list_blanks(text: str) -> Iterator[tuple[int, int, TextPart]]:
-    """List the line and the column, from 1, of each part that is marked, without line breaks and plain indentation."""
+    """Yield each marked part with its line and column, from 1; line breaks and blanks that begin a line are not."""
     line, column = 1, 1
     for part in split_blanks(text):
         if part.kind == "line":

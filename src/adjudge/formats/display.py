@@ -1,7 +1,7 @@
 """The look of a result: a panel in a terminal, a table in a notebook.
 
-Everything shown was written by a judge or by whoever wants to pass, so it is data here too: no markup is
-interpreted, no control character reaches a terminal, no character reaches HTML unescaped.
+A judge or an author who wants to pass wrote the texts, so they are shown as plain data: no markup is interpreted, no
+control character reaches a terminal, no character reaches HTML unescaped.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DrawnRule(Protocol):
 
 
 class DrawnResult(Protocol):
-    """The drawn part of a result. Described here, so that values know how they look and this knows no value."""
+    """The drawn part of a result. A protocol, so that this module does not import the classes that it draws."""
 
     @property
     def outcome(self) -> str: ...
@@ -136,18 +136,18 @@ def find_mark(criterion: DrawnCriterion) -> str | None:
 
 
 def name_mark(criterion: DrawnCriterion, default: str = "") -> str:
-    """Return ``pass`` or ``fail`` where a criterion has a mark."""
+    """Return ``pass`` or ``fail`` for a criterion with a mark, and ``default`` for one without."""
     return {"passed": "pass", "failed": "fail"}.get(find_mark(criterion) or "", default)
 
 
 def format_criterion_score(criterion: DrawnCriterion) -> str:
-    """Format a criterion's score, and its sign before it where it has one."""
+    """Format a criterion's score, after ✓ or ✗ if the criterion has a mark."""
     (score, _), mark = format_criterion(criterion), find_mark(criterion)
     return score if mark is None else f"{SIGNS[mark]} {score}"
 
 
 def format_criterion(criterion: DrawnCriterion) -> tuple[str, str]:
-    """Format a criterion's score, and what it needs: nothing where it has no threshold."""
+    """Format a criterion's score and its threshold; the second text is empty without a threshold."""
     score, needed = format_apart(criterion.score, criterion.threshold)
     return score, "" if criterion.threshold is None else needed
 
@@ -168,10 +168,14 @@ def describe_outcome(result: DrawnResult) -> str:
 
 
 _MOST_NOTES = 5
+"""The most sentences about other models that are shown."""
 
 
 def describe_left_out(metadata: Any) -> str:
-    """Describe what a judge was not shown of an agent's run, as ``metadata["left_out"]`` counts it; often nothing."""
+    """Describe how much of an agent's run a judge was not shown, by the counts in ``metadata["left_out"]``.
+
+    Returns an empty text if nothing was left out.
+    """
     left_out = metadata.get("left_out") if isinstance(metadata, Mapping) else None
     if not isinstance(left_out, Mapping):
         return ""
@@ -183,29 +187,31 @@ def describe_left_out(metadata: Any) -> str:
 
 
 def describe_models(result: DrawnResult | DrawnPair) -> list[str]:
-    """Write a sentence for each judge that another model answered than was asked for, equal ones once; usually none."""
+    """Write a sentence for each judge that another model answered than the requested one; equal sentences once."""
     if not result.model_differs:
         return []
-    sentences = list(dict.fromkeys(_list_other_models(result)))
+    sentences = list(dict.fromkeys(_list_model_changes(result)))
     omitted = len(sentences) - _MOST_NOTES
-    return (
-        sentences
-        if omitted <= 0
-        else [*sentences[:_MOST_NOTES], f"and {omitted} more judges were answered by other models"]
-    )
+    if omitted <= 0:
+        return sentences
+    return [*sentences[:_MOST_NOTES], f"and {omitted} more judges were answered by other models"]
 
 
 def describe_model_change(judge: str, expected: str, reported: str, *, requested: bool) -> str:
-    """Write the sentence; ``requested`` is false where ``expected`` was not asked for, but reported before."""
-    of, answered, other = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
-    return f"judge {of}: {answered} answered, " + (f"not {other}" if requested else f"and {other} before")
+    """Write the sentence that another model answered a judge than expected.
+
+    ``requested`` is true if the expected model was asked for, and false if it is the one that answered before.
+    """
+    judge_name, answered, other = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
+    return f"judge {judge_name}: {answered} answered, " + (f"not {other}" if requested else f"and {other} before")
 
 
-def _list_other_models(result: DrawnResult | DrawnPair) -> Iterator[str]:
-    for leaf in list_answers(result):
-        if leaf.model_differs:
-            expected = leaf.model_expected or leaf.model_requested or ""
-            yield describe_model_change(leaf.judge, expected, leaf.model or "", requested=not leaf.model_expected)
+def _list_model_changes(result: DrawnResult | DrawnPair) -> Iterator[str]:
+    """Yield a sentence for each single judge that another model answered than expected."""
+    for answer in list_answers(result):
+        if answer.model_differs:
+            expected = answer.model_expected or answer.model_requested or ""
+            yield describe_model_change(answer.judge, expected, answer.model or "", requested=not answer.model_expected)
 
 
 def list_answers(result: R | DrawnPair) -> Iterator[R]:
@@ -238,12 +244,13 @@ def draw_result(result: DrawnResult) -> RenderableType:
 
 
 def _draw_criteria(result: DrawnResult) -> RenderableType:
+    """Draw a table of the criteria of a result."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
-    for name, side in (("criterion", "left"), ("score", "right"), ("needs", "right"), ("reasoning", "left")):
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for name, alignment in (("criterion", "left"), ("score", "right"), ("needs", "right"), ("reasoning", "left")):
+        table.add_column(name, justify=alignment)  # type: ignore[arg-type]
     for criterion in result.criteria:
         score = Text(format_criterion_score(criterion), style=COLOURS.get(find_mark(criterion) or "", ""))
         _, needs = format_criterion(criterion)
@@ -257,7 +264,7 @@ def _draw_seats(result: Any) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    # A text and not a string, which rich would read as markup: results are read from files too.
+    # A ``Text``, because rich would read a string as markup, and a result may come from a file.
     title = Text(clean(f"{result.strategy}: {len(result.results)} asked", keep_lines=False))
     table = Table(title=title, title_justify="left", box=None)
     for name in ("judge", "outcome", "said"):
@@ -332,23 +339,26 @@ def render_pair_html(pair: DrawnPair) -> str:
 
 
 def _name_order(order: DrawnOrder) -> str:
+    """Name the order in which a judge saw the two texts of a comparison."""
     return "first, second" if order.order == "ab" else "second, first"
 
 
 def _describe_order(order: DrawnOrder) -> str:
+    """Return the text that was preferred in one order, or why none was."""
     return order.preferred or f"undecided ({order.result.undecided_because})"
 
 
 def _render_row(criterion: DrawnCriterion) -> str:
+    """Render a criterion as a row of the HTML table."""
     score, (_, needs) = format_criterion_score(criterion), format_criterion(criterion)
     return f"<tr><td>{_escape_html(criterion.name)}<td>{score}<td>{needs}<td>{_escape_html(criterion.reasoning)}</tr>"
 
 
 _MOST_DRAWN = 100
-"""Criteria, seats and suggestions that a notebook is shown."""
+"""The most criteria, seats and suggestions that a notebook shows."""
 
 _MOST_CHARACTERS = 5_000
-"""Characters of a text that a notebook is shown: what a judge wrote has no other bound."""
+"""The most characters of a text that a notebook shows; the texts of a judge have no other limit."""
 
 
 def _escape_html(text: str) -> str:

@@ -9,15 +9,15 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 
-_WRITTEN = re.compile(r"([0-9]{1,6})([smhd])")
+_DURATION = re.compile(r"([0-9]{1,6})([smhd])")
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def read_duration(argument: str, value: Any, *, where: str | None = None) -> timedelta:
     """Read a length of time above 0: a ``timedelta``, or a text such as ``30d``; raises ``UsageError`` otherwise."""
-    written = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
-    duration = value if written is None else timedelta(**{_UNITS[written[2]]: int(written[1])})
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    duration = value if match is None else timedelta(**{_UNITS[match[2]]: int(match[1])})
     if not isinstance(duration, timedelta) or duration <= timedelta(0):
         raise UsageError(
             f"{argument} must be a length of time above 0, like 30d, 12h, 45m or 90s, got {show(value)}",
@@ -28,7 +28,11 @@ def read_duration(argument: str, value: Any, *, where: str | None = None) -> tim
 
 
 def format_duration(duration: timedelta) -> str:
-    """Write a length of time in the largest unit that it is whole in, and beyond two days in days."""
+    """Write a length of time in the largest unit of which it is a whole number.
+
+    Two days and more are written in whole days, and other times of two hours and more in whole hours; the rest is cut
+    off.
+    """
     seconds = int(duration.total_seconds())
     if seconds >= 2 * 86_400:
         return f"{seconds // 86_400}d"

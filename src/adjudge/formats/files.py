@@ -1,4 +1,4 @@
-"""Files that hold data about judging, read so that each error says where, and none can run or stop anything."""
+"""Reading of rubric, rule and similar files: errors name the line, and no file can run code or block its reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Format = Literal["yaml", "json", "toml"]
 
 
 MAX_BYTES = 1_000_000
-"""The largest file of this sort that is read, in bytes."""
+"""The largest file that is read, in bytes."""
 
 
 FORMATS: Mapping[str, Format] = {"": "yaml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
@@ -30,30 +30,35 @@ FORMATS: Mapping[str, Format] = {"": "yaml", ".yaml": "yaml", ".yml": "yaml", ".
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a file, so that every error can say it."""
+    """A place in a file, for error messages."""
 
     where: str
+    """The name of the file."""
     lines: LineOf = field(default_factory=dict)
+    """The line of each path in the file, where known."""
     path: tuple[str | int, ...] = ()
+    """The keys and list positions that lead to the place."""
 
     def at(self, *steps: str | int) -> Place:
         """Return a place below this one."""
         return replace(self, path=(*self.path, *steps))
 
     def error(self, message: object) -> UsageError:
-        """Make an error that says what is wrong here, after file, line and path."""
+        """Make an error with file, line and path before the message; the line is the nearest known one above."""
         prefixes = (self.path[:end] for end in range(len(self.path), -1, -1))
         line = next((self.lines[path] for path in prefixes if path in self.lines), None)
-        at = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).removeprefix(".")
-        start = self.where + (f", line {line}" if line is not None else "") + (f": {flatten(at, 120)}" if at else "")
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path]
+        path_text = "".join(steps).removeprefix(".")
+        start = self.where + (f", line {line}" if line is not None else "")
+        start += f": {flatten(path_text, 120)}" if path_text else ""
         return UsageError(f"{start}: {flatten(str(message), 800)}")
 
 
 def read_source(path: str | os.PathLike[str], *, noun: str, hint: str = "") -> tuple[Any, Place]:
-    """Read the data of a file and where it stands; ``noun`` is what error messages call it (``a rubric``).
+    """Read a file; return its data and the ``Place`` of the data. ``noun`` is its name in messages (``a rubric``).
 
-    Raises ``UsageError`` for a path that names no such file, with ``hint`` when there is none, and for what is not in
-    the form that its suffix says.
+    Raises ``UsageError`` for a path that cannot be read, with ``hint`` added if nothing is there, and for a text that
+    is not in the format of the file's suffix.
     """
     file = Path(path)
     _check_exists(file, noun=noun, hint=hint)
@@ -72,9 +77,10 @@ def parse_source(
     noun: str,
     wrong: str = "",
 ) -> tuple[Any, Place]:
-    """Read the data of a text and where it stands; raises ``UsageError``, which says ``wrong`` of another format.
+    """Read a text; return its data and the ``Place`` of the data. Raises ``UsageError``.
 
-    ``wrong`` is ``is not {noun}`` unless it is given.
+    ``where`` is the file's name in messages. ``wrong`` is the message for a text that is not in the format, by default
+    ``is not {noun}``.
     """
     if format not in get_args(Format):
         raise UsageError(
@@ -112,6 +118,7 @@ def check_keys(
 
 
 def _shorten_noun(noun: str) -> str:
+    """Return the noun alone: ``rubric`` for ``a rubric file``."""
     return noun.removeprefix("a ").removesuffix(" file")
 
 
@@ -124,48 +131,48 @@ def _add_file(noun: str) -> str:
 
 
 def _check_exists(path: Path, *, noun: str, hint: str) -> None:
-    """Raise ``UsageError`` for a path that was mistyped, in words that help; what else is wrong is said on reading."""
+    """Raise ``UsageError`` for a path where nothing or a directory is; other problems are reported by reading it."""
     try:
-        kind = path.stat().st_mode
+        mode = path.stat().st_mode
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist, so no {_shorten_noun(noun)} can be read from it{hint}") from None
     except (OSError, ValueError):
         return
-    if stat.S_ISDIR(kind):
+    if stat.S_ISDIR(mode):
         raise UsageError(f"{path} is a directory; name {_add_file(noun)} in it")
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a regular file to read its bytes; raises ``OSError``, whose ``strerror`` says why, for anything else.
 
-    A pipe, a device or a socket could keep its reader waiting, or never end; so what a path names is looked at first.
+    Reading a pipe, a device or a socket could wait for ever, or never end, so the kind of file is checked first.
     """
     check_regular(path)
     return Path(path).open("rb")
 
 
 if sys.platform == "win32":
-    _UNFOLLOWED = os.O_BINARY
+    _NO_FOLLOW_FLAGS = os.O_BINARY
 else:
-    _UNFOLLOWED = os.O_NOFOLLOW | os.O_NONBLOCK
+    _NO_FOLLOW_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def open_unfollowed(path: str | os.PathLike[str]) -> BufferedReader:
-    """Open a file that was looked at a moment ago to read its bytes; raises ``OSError`` where a link is in its place.
+    """Open a file that was checked a moment ago to read its bytes; raises ``OSError`` if it has become a link.
 
-    Between the look and the opening something else can come there: a link to a file elsewhere, which is not followed,
-    or a pipe, which is not waited for. Windows has no such flags, so there a link is followed: nothing that has to
-    keep an agent's links out may rely on this there.
+    After the check somebody can replace the file: by a link to another file, which is not followed, or by a pipe, which
+    is not waited for. Windows has no such flags and follows a link, so a defence against links that an agent makes must
+    not rely on this function there.
     """
-    return os.fdopen(os.open(path, os.O_RDONLY | _UNFOLLOWED), "rb")
+    return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW_FLAGS), "rb")
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
     """Raise ``OSError`` for a path that names no regular file."""
-    kind = Path(path).stat().st_mode
-    if stat.S_ISDIR(kind):
+    mode = Path(path).stat().st_mode
+    if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(kind):
+    if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "it is a pipe, a device or a socket and not a regular file", os.fspath(path))
 
 

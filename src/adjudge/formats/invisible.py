@@ -1,7 +1,7 @@
-"""Characters that no reader sees: one table, for all who compare, search or name.
+"""Invisible characters: one table, for comparing, searching and naming.
 
-Three policies stand on it. What is folded to be searched loses them all; the rule ``unicode`` reports them where no
-writing needs them; a person's name holds none.
+It has three uses. Text that is folded for a search loses all of these characters, the rule ``unicode`` reports them
+where no script needs them, and a person's name may not contain one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ BLANK = frozenset("\u2800\U00013441\U00013442\U00016fe4\U0001d159")
 without a dot, two Egyptian ones, a Khitan filler, a note without a head. Hangul's fillers are ignorable."""
 
 
-_KEPT = "\t\n\r"
-
 _CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
-# What a terminal takes for a colour or a move of the cursor, and shows nothing of.
-_COMMAND = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+# A sequence that a terminal reads as a colour or a move of the cursor, and does not show.
+_TERMINAL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def is_ignorable(char: str) -> bool:
@@ -33,13 +31,17 @@ def is_ignorable(char: str) -> bool:
 
 
 def is_unseen(char: str) -> bool:
-    """Return whether nobody sees a character: a control but tab and line end, a format, a filler, half of a pair."""
+    """Return whether a character is invisible: a control (not tab or line end), a format, a filler, or no character.
+
+    A half of a surrogate pair and a noncharacter of Unicode count as well.
+    """
     if char.isascii():
         return _CONTROLS.match(char) is not None
     return (
         unicodedata.category(char) in _CATEGORIES
         or char in BLANK
         or is_ignorable(char)
+        # The noncharacters of Unicode: the last two of each plane, and a range.
         or ord(char) & 0xFFFE == 0xFFFE
         or "\ufdd0" <= char <= "\ufdef"
     )
@@ -53,20 +55,24 @@ def has_unseen(text: str) -> bool:
 
 
 def drop_unseen(text: str, gap: str = "") -> str:
-    """Drop unseen characters from a text, or put ``gap`` in the place of each.
+    """Drop invisible characters from a text, or replace each by ``gap``.
 
-    Whoever searches looks at both: dropped, they hide nothing that they stand in; as a gap, nothing that they stand
-    before. Only without gaps a terminal's colours go as a whole: what one is made of must not hide a text either.
+    A search looks at both texts: without the characters it finds a word that they split, and with a gap the start of a
+    word that they are in front of. A terminal's colours are dropped as a whole only without a gap, so that the text
+    with gaps still has their visible characters, among which something could be hidden.
     """
     if not has_unseen(text):
         return text
     if not gap:
-        text = _COMMAND.sub("", text)
+        text = _TERMINAL_SEQUENCE.sub("", text)
     return text.translate({ord(char): gap for char in set(text) if is_unseen(char)})
 
 
 def explain_doubtful_name(name: str) -> str | None:
-    """Explain why a text names nobody, or ``None`` when it does: two names that read the same would be two people."""
+    """Explain why a text cannot be a person's name; ``None`` if it can.
+
+    Two names that look the same would otherwise be two people.
+    """
     hidden = next((char for char in name if is_unseen(char)), None)
     if hidden is not None:
         return f"it holds U+{ord(hidden):04X}, which nobody sees"
@@ -74,4 +80,6 @@ def explain_doubtful_name(name: str) -> str | None:
         return "it holds a character that is not printable"
     if name != name.strip():
         return "it has a blank at an end"
-    return "it has two blanks in a row" if "  " in name else None if name else "it is empty"
+    if "  " in name:
+        return "it has two blanks in a row"
+    return None if name else "it is empty"

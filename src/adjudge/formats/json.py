@@ -1,4 +1,4 @@
-"""JSON read strictly: what two readers could understand differently is not JSON here."""
+"""Strict reading of JSON: a text that two programs could read differently is refused."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
 from adjudge.formats.text import flatten, quote, show
 
 # Everything up to the next brackets, then the opening ones, then the closing ones. Texts are skipped whole, so a
-# bracket in a text does not count. Possessive throughout: a text that is never closed is read once.
+# bracket in a text does not count. Possessive throughout, so that a text that is never closed is read once.
 _BRACKETS = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)*+([\[{]*+)([\]}]*+)', re.DOTALL)
 
 
 def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH, several: bool = False) -> bool:
     """Return whether the JSON value that begins at ``start`` nests deeper than ``most``, in linear time.
 
-    What is no JSON has some depth too: never less than a decoder descends to before it sees the error. ``several`` is
-    for values one after another: any of them.
+    A text that is not JSON gets a depth too, which is at least as deep as a decoder goes before it finds the error.
+    With ``several``, the text may be several values one after another, and none of them may nest deeper.
     """
-    if text.count("{") + text.count("[") <= most:  # nearly every text, known without a look at its characters
+    if text.count("{") + text.count("[") <= most:  # nearly every text, decided without a search
         return False
     depth = 0
-    # Piece by piece, so that other threads run in between: one search of a whole text keeps the interpreter's lock.
+    # In pieces, so that other threads run in between: one search of the whole text keeps the interpreter's lock.
     for piece in _BRACKETS.finditer(text, start):
         opening, closing = piece.groups()
         depth += len(opening)
         if depth > most:
             return True
         depth -= len(closing)
-        if closing and depth <= 0:  # the value ends here; what follows is somebody else's to judge
+        if closing and depth <= 0:  # the value ends here; the text after it does not count
             if not several:
                 return False
             depth = 0
@@ -48,7 +48,7 @@ _TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
 def read_json(text: str, *, nan_is_null: bool = False) -> Any:
     """Read the value of a JSON text.
 
-    Raises ``ValueError`` with one line for anything else: a syntax error (with line and column), a key that stands
+    Raises ``ValueError`` with one line for anything else: a syntax error (with line and column), a key that occurs
     twice in one object, ``NaN``, ``Infinity``, a number too large to hold, nesting too deep to read. ``nan_is_null``
     is for a tool whose files have ``NaN`` where there is no number.
     """
@@ -67,11 +67,11 @@ def read_json(text: str, *, nan_is_null: bool = False) -> Any:
 
 
 _LONG_NUMBER = re.compile(r"[0-9.]{17}|[eE][+-]?[0-9]{3}")
-"""The part that is in every decimal that can be another one as a float: of 15 digits, each float holds one alone."""
+"""A part of every decimal that a float may not represent exactly; any decimal of 15 digits survives as a float."""
 
 
 def check_decimals(text: str) -> None:
-    """Raise ``ValueError`` for a decimal in a JSON text that a float does not hold as it is written.
+    """Raise ``ValueError`` for a decimal in a JSON text that a float does not represent as it is written.
 
     One program reads ``1.0000000000000000001`` as 1.0, and another exactly. The text is one that ``read_json`` reads.
     """
@@ -80,11 +80,11 @@ def check_decimals(text: str) -> None:
 
 
 def _read_exactly(text: str) -> float:
-    """Read a decimal number; raises ``ValueError`` if a float does not hold it as it is written."""
+    """Read a decimal number; raises ``ValueError`` if a float does not represent it as it is written."""
     number = _read_float(text)
     try:
         is_exact = Decimal(text) == Decimal(repr(number))
-    except ArithmeticError:  # an exponent that even a decimal has no place for
+    except ArithmeticError:  # an exponent that is too large even for a decimal
         is_exact = False
     if not is_exact:
         raise ValueError(f"the number {quote(text, 40)} has more digits than programs read alike")
@@ -92,14 +92,15 @@ def _read_exactly(text: str) -> float:
 
 
 _KEY = re.compile(r'"\s*:')
-"""Each key of an object ends like this, and sometimes a text does."""
+"""The end of a key; a text may contain this as well."""
 
 
 def _read_quickly(text: str) -> tuple[bool, Any]:
-    """Read a text with the quick reader; also return whether it can be relied on here.
+    """Read a text by msgspec; return whether the value can be relied on, and the value.
 
-    What it refuses is left to the careful reader, which says why. It takes the last of two keys that are alike; then
-    the value has fewer keys than the text. A text that looks like a key only sends a line to the careful reader.
+    A text that msgspec refuses is left to the slow reader, which explains the error. Of two equal keys msgspec keeps
+    the last, and then the value has fewer keys than the text. A text value that looks like a key only makes the numbers
+    differ, so that the slow reader is used without need.
     """
     import msgspec
 
@@ -126,8 +127,8 @@ def _count_keys(value: Any) -> int:
 def to_json_value(value: Any) -> Any:
     """Copy a JSON value into plain types; raises ``ValueError`` naming what is not JSON in it.
 
-    A value that comes to more than 20,000,000 characters is refused before it is copied: what it holds several times
-    is several copies.
+    A value of more than 20,000,000 characters as JSON is refused before it is copied, because each use of a shared list
+    becomes a copy.
     """
     if find_excess(value) == "long":
         raise ValueError(f"it comes to more than {MOST_WRITTEN:,} characters as JSON; hand in less")
@@ -152,12 +153,14 @@ def _copy_json(value: Any, depth: int) -> Any:
 
 
 def _check_key(key: Any) -> str:
+    """Return a key of an object; raises ``ValueError`` unless it is a text."""
     if not isinstance(key, str):
         raise ValueError(f"the key {show(key)} is {type(key).__name__}, not text")  # noqa: TRY004 - as read_json says
     return key
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its names and values; raises ``ValueError`` for a repeated name."""
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
@@ -175,6 +178,7 @@ def _drop_constant(_name: str) -> None:
 
 
 def _read_float(text: str) -> float:
+    """Read a decimal number; raises ``ValueError`` for one that a float cannot hold."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"the number {quote(text, 40)} is too large")
@@ -182,55 +186,58 @@ def _read_float(text: str) -> float:
 
 
 MOST_VALUES = 2_000_000
-"""Values that are looked at; what is shared counts as often as it stands there, since it would be written as often."""
+"""The most values that are checked; a shared list counts each time, since it would be written each time."""
 
 
-_LONGEST = 10**4300
-"""From here on Python does not write an integer in decimal digits, and the validator reads it as null."""
+_INTEGER_LIMIT = 10**4300
+"""Python does not write an integer of this size in decimal digits, and the validator would read it as null."""
 
 
 def is_json(values: Iterable[Any], *, most: int = MOST_VALUES) -> bool:
     """Return whether all of these values are JSON, of at most so many values together."""
-    return not _find_problem(values, most)
+    return not _find_json_problem(values, most)
 
 
-def _find_problem(values: Iterable[Any], most: int) -> str:
-    """Find what is wrong with some values: nothing, ``odd`` somewhere, or the sentence for the whole."""
-    level, left = [values], most
-    for _ in range(MOST_DEPTH + 1):  # not for ever: what holds itself has one more level each time
+def _find_json_problem(values: Iterable[Any], most: int) -> str:
+    """Return why some values are not JSON together; an empty text if they are.
+
+    The reason is a sentence about all of them, or ``odd`` if a single value somewhere is not JSON.
+    """
+    level, values_left = [values], most
+    for _ in range(MOST_DEPTH + 1):  # has an end also for a value that contains itself
         following: list[Iterable[Any]] = []
         for group in level:
-            if not _check_level(group, following):
+            if not _check_values(group, following):
                 return "odd"
-        level, left = following, left - sum(map(len, following))  # type: ignore[arg-type]
+        level, values_left = following, values_left - sum(map(len, following))  # type: ignore[arg-type]
         if not level:
             return ""
-        if left < 0:
+        if values_left < 0:
             return f"has more than {most:,} values"
     return f"nests more than {MOST_DEPTH} levels deep"
 
 
-def _check_level(values: Iterable[Any], following: list[Iterable[Any]]) -> bool:
-    """Return whether the values of one level may be JSON; what lists and objects hold joins ``following``."""
+def _check_values(values: Iterable[Any], following: list[Iterable[Any]]) -> bool:
+    """Return whether values are JSON, apart from the members of lists and objects, which are added to ``following``."""
     for value in values:
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in _ALWAYS_JSON:
             continue
         if kind is dict:
-            if not _has_good_keys(value):
+            if not _has_json_keys(value):
                 return False
             following.append(value.values())
         elif kind is list:
             following.append(value)
-        elif kind in _LEAVES:
-            if not _LEAVES[kind](value):
+        elif kind in _LEAF_CHECKS:
+            if not _LEAF_CHECKS[kind](value):
                 return False
-        elif not _check_rare(value, following):
+        elif not _check_rare_type(value, following):
             return False
     return True
 
 
-def _check_rare(value: Any, following: list[Iterable[Any]]) -> bool:
+def _check_rare_type(value: Any, following: list[Iterable[Any]]) -> bool:
     """Return whether a value of a type that is rare in JSON can be written, and add its members to ``following``.
 
     Such types are a tuple, a member of an enumeration, and a subclass of dict or list.
@@ -239,7 +246,7 @@ def _check_rare(value: Any, following: list[Iterable[Any]]) -> bool:
     if kind is tuple:
         following.append(value)
     elif issubclass(kind, dict):
-        if not _has_good_keys(value):
+        if not _has_json_keys(value):
             return False
         following.append(list(dict.values(value)))
     elif issubclass(kind, list):
@@ -251,7 +258,8 @@ def _check_rare(value: Any, following: list[Iterable[Any]]) -> bool:
     return True
 
 
-def _has_good_keys(mapping: dict[Any, Any]) -> bool:
+def _has_json_keys(mapping: dict[Any, Any]) -> bool:
+    """Return whether all keys are texts that can be written as UTF-8; a member of a text enumeration is one too."""
     for key in dict.keys(mapping):
         kind = type(key)
         is_text = kind is str or (issubclass(kind, str) and isinstance(kind, EnumType))
@@ -271,45 +279,46 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-_PLAIN = frozenset((bool, type(None)))
+_ALWAYS_JSON = frozenset((bool, type(None)))
 
-_LEAVES: dict[type, Callable[[Any], bool]] = {
+_LEAF_CHECKS: dict[type, Callable[[Any], bool]] = {
     str: _is_unicode,
     float: isfinite,
-    int: lambda number: -_LONGEST < number < _LONGEST,
+    int: lambda number: -_INTEGER_LIMIT < number < _INTEGER_LIMIT,
     Decimal: Decimal.is_finite,
 }
 
 
 def find_non_json(value: Any, *, most: int = MOST_VALUES) -> str:
-    """Find where a value stops being JSON, as ``path: problem``; for values of which ``is_json`` says no."""
-    whole = _find_problem((value,), most)
-    if whole != "odd":
-        return f"the output: {whole}"
+    """Describe the first part of a value that is not JSON, as ``path: problem``; for one that ``is_json`` refuses."""
+    problem = _find_json_problem((value,), most)
+    if problem != "odd":
+        return f"the output: {problem}"
     waiting = [iter([("", value)])]
-    for _ in range(most):  # beside the odd value there may be one that doubles with each level
+    for _ in range(most):  # limited, because another part of the value may double with each level
         path, current = next(waiting[-1], (None, None))
-        if path is None:
+        if path is None:  # the last iterator has no more values
             waiting.pop()
             continue
         inner: list[Iterable[Any]] = []
-        if not _check_level((current,), inner):
+        if not _check_values((current,), inner):
             return f"{describe_path(path)}: {_describe_value(current)}"
-        waiting += [_list_children(path, current, values) for values in inner] if len(waiting) <= MOST_DEPTH else []
+        if len(waiting) <= MOST_DEPTH:
+            waiting += [_list_children(path, current, values) for values in inner]
     return "the output: is not JSON"
 
 
 def _list_children(path: str, parent: Any, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """List the children of a value, each with its path; made as it is looked at, since there may be millions."""
+    """Return an iterator of the children of a value, each with its path; lazy, because there may be millions."""
     if isinstance(parent, dict):
         return ((extend_path(path, key), child) for key, child in zip(dict.keys(parent), values, strict=True))
     if isinstance(parent, list | tuple):
-        return ((extend_path(path, place), child) for place, child in enumerate(values))
+        return ((extend_path(path, index), child) for index, child in enumerate(values))
     return ((path, child) for child in values)
 
 
 def _describe_value(value: Any) -> str:
-    """Describe why a value is not JSON, which is known of it already: an integer can only be too long."""
+    """Describe why a value is not JSON. The value has been refused already, so an integer can only be too long."""
     kind = type(value)
     if kind is float or kind is Decimal:
         return f"{value} is not a JSON number"
@@ -330,12 +339,12 @@ def extend_path(path: str, part: object) -> str:
 
 
 def describe_path(path: str) -> str:
-    """Write a path for a message, short and on one line; the whole output has none."""
+    """Write a path for a message, short and on one line; an empty path is ``the output``."""
     return flatten(path, 120) or "the output"
 
 
 def is_same(first: Any, second: Any) -> bool:
-    """Return whether two values are the same as JSON: 1 is 1.0 and not true, and the order of members says nothing."""
+    """Return whether two values are equal as JSON: 1 is 1.0 and not true, and the order of members does not matter."""
     pairs: list[tuple[Any, Any]] = [(first, second)]
     while pairs:
         left, right = pairs.pop()

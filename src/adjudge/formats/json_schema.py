@@ -1,4 +1,4 @@
-"""JSON Schema, compiled so that neither a schema nor what is checked against it can hold up or contact anything."""
+"""JSON Schema, compiled so that neither a schema nor a value can block the process or make it fetch anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 
 
-_NAMES = {
+_DRAFT_NAMES = {
     "json-schema.org/draft-04/schema": "4",
     "json-schema.org/draft-06/schema": "6",
     "json-schema.org/draft-07/schema": "7",
@@ -28,9 +28,9 @@ _NAMES = {
     "json-schema.org/draft/2020-12/schema": "2020-12",
 }
 
-_ORDER = tuple(_NAMES.values())
+_DRAFTS = tuple(_DRAFT_NAMES.values())
 
-_SPANS: Mapping[str, tuple[str, str]] = {
+_KEYWORD_DRAFTS: Mapping[str, tuple[str, str]] = {
     "const": ("6", "2020-12"),
     "contains": ("6", "2020-12"),
     "propertyNames": ("6", "2020-12"),
@@ -49,8 +49,10 @@ _SPANS: Mapping[str, tuple[str, str]] = {
     "$dynamicRef": ("2020-12", "2020-12"),
     "prefixItems": ("2020-12", "2020-12"),
 }
-"""The first and the last draft that know a keyword, for those that not all do. Names of parts (``$defs``, ``$anchor``)
-are not among them: where they are not known, a reference to them leads nowhere, and that is an error."""
+"""The first and the last draft that know a keyword, for keywords that not all drafts know.
+
+Keywords that name parts (``$defs``, ``$anchor``) are left out: where a draft does not know them, a reference to such a
+name leads nowhere, which is an error anyway."""
 
 
 _NEW_FORMATS: Mapping[str, tuple[str, ...]] = {
@@ -58,20 +60,20 @@ _NEW_FORMATS: Mapping[str, tuple[str, ...]] = {
     "7": ("idn-hostname", "iri", "iri-reference", "relative-json-pointer"),
     "2019-09": ("duration", "uuid"),
 }
-"""The formats that each draft brought, as far as an older one is not checked for them anyway."""
+"""The formats that each draft added, except those that the validator also checks in older drafts."""
 
-_ONE = (
+_SCHEMA_KEYWORDS = (
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
     *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
 )
 
-_LISTED = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
+_LIST_KEYWORDS = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
 
-_NAMED = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+_MAPPING_KEYWORDS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
 
 
 Part = tuple[dict[str, Any], str]
-"""An object of the schema, and the address that its references start from."""
+"""An object of the schema, and the base address of its references."""
 
 
 class DialectError(ValueError):
@@ -79,30 +81,34 @@ class DialectError(ValueError):
 
 
 def check_dialect(schema: Any) -> None:
-    """Raise ``DialectError`` for what the draft of a schema of plain types would ignore, or read in two ways."""
+    """Raise ``DialectError`` for a part of a schema that its draft would ignore, or that could be read in two ways."""
     _read_schema(schema)
 
 
-def _read_schema(schema: Any) -> _Reading | None:
+def _read_schema(schema: Any) -> _SchemaReader | None:
     """Read and check a schema; ``None`` for ``true`` and ``false``, which have no parts."""
     if not isinstance(schema, dict):
         return None
-    reading = _Reading(schema)
-    reading.check()
-    return reading
+    reader = _SchemaReader(schema)
+    reader.check()
+    return reader
 
 
 def list_new_formats(schema: dict[str, Any]) -> list[str]:
-    """List the formats that only later drafts know than the one a schema is read in."""
-    draft = _ORDER.index(_find_draft(schema.get("$schema", DRAFT_2020)))
-    return [name for first, names in _NEW_FORMATS.items() if _ORDER.index(first) > draft for name in names]
+    """List the formats that only later drafts than a schema's know."""
+    schema_draft = _DRAFTS.index(_find_draft(schema.get("$schema", DRAFT_2020)))
+    new_formats: list[str] = []
+    for draft, names in _NEW_FORMATS.items():
+        if _DRAFTS.index(draft) > schema_draft:
+            new_formats += names
+    return new_formats
 
 
 def _find_draft(schema_name: object) -> str:
     """Find the draft, such as ``7``, that a ``$schema`` names; raises ``DialectError`` for any other name."""
     address = schema_name.removesuffix("#") if isinstance(schema_name, str) else ""
     scheme, _, name = address.partition("://")
-    draft = _NAMES.get(name) if scheme in ("http", "https") else None
+    draft = _DRAFT_NAMES.get(name) if scheme in ("http", "https") else None
     if draft is None:
         raise DialectError(
             f"$schema is {_show_value(schema_name)}, which is no draft that is read here; name {DRAFT_2020} or "
@@ -111,44 +117,49 @@ def _find_draft(schema_name: object) -> str:
     return draft
 
 
-class _Reading:
-    """One schema, part by part: what holds schemas, and whatever a reference leads to."""
+class _SchemaReader:
+    """A reader of one schema, which visits and checks every part that a keyword contains or a reference leads to."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.root = schema
         self.draft = _find_draft(schema.get("$schema", DRAFT_2020))
-        self.old = _ORDER.index(self.draft) <= _ORDER.index("7")
+        self.is_old = _DRAFTS.index(self.draft) <= _DRAFTS.index("7")
+        """True up to draft 7, in which keywords beside ``$ref`` are ignored and there are no anchors."""
         self.resources: dict[str, dict[str, Any]] = {"": schema}
+        """The root, and each part with an ``$id``, by its address."""
         self.anchors: dict[tuple[str, str], dict[str, Any]] = {}
         """The parts that have a name, by their address and this name."""
         self.bases: dict[int, str] = {}
+        """The base address of each part that was read, by its ``id()``."""
         self.waiting: list[Part] = [(schema, "")]
+        """Parts that are still to be read."""
         self.pointers: list[tuple[str, str]] = []
+        """JSON pointers that are still to be followed, each with its address."""
 
     def check(self) -> None:
-        """Look at every part; raises ``DialectError``."""
+        """Read every part; raises ``DialectError``."""
         while self.waiting or self.pointers:
             while self.waiting:
                 self._read_part(*self.waiting.pop())
-            # Only now, since what they start from may be named further down.
+            # Pointers are followed last, because the part that one starts from may get its address further down.
             pointers, self.pointers = self.pointers, []
             for base, pointer in pointers:
                 self._follow_pointer(base, pointer)
 
     def _read_part(self, part: dict[str, Any], base: str) -> None:
-        """Check a part, note its names, and queue what it holds and points to; one that was read already is skipped."""
+        """Check a part, record its names, and queue its inner parts and pointers; a part that was read is skipped."""
         if id(part) in self.bases:
             return
         self.bases[id(part)] = base
         self._check_keywords(part)
-        if not (self.old and "$ref" in part):  # there, nothing beside a reference counts
-            base = self.bases[id(part)] = self._note_name(part, base)
+        if not (self.is_old and "$ref" in part):  # in an old draft, keywords beside a reference do not count
+            base = self.bases[id(part)] = self._record_names(part, base)
         references = self._list_references(part)
         self.pointers += [(where, fragment) for where, fragment in references if fragment.startswith("/")]
         self.waiting += [(inner_part, base) for inner_part in _list_parts(part)]
 
     def _list_references(self, part: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """List the address and the fragment of what a part refers to."""
+        """Yield the address and the fragment of each reference of a part."""
         base = self.bases[id(part)]
         for key in ("$ref", "$dynamicRef"):
             target = part.get(key)
@@ -156,7 +167,7 @@ class _Reading:
                 yield urldefrag(urljoin(base, target) if not target.startswith("#") else base + target)
 
     def list_targets(self, part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """List the parts that the references of a part may lead to, once all is read.
+        """Yield the parts that the references of a part may lead to; for a schema that was read to its end.
 
         A reference to JSON Schema itself leads to none: the validator knows that schema.
         """
@@ -167,7 +178,7 @@ class _Reading:
             elif not fragment:
                 yield from [self.resources[where]] if where in self.resources else ()
             elif "$dynamicRef" in part:
-                # Which of those with that name depends on the way to it; each of them can be meant.
+                # Which part of that name is meant depends on the way to the reference, so all of them are possible.
                 yield from [anchored for (_, name), anchored in self.anchors.items() if name == unquote(fragment)]
             else:
                 target = self.anchors.get((_normalise_address(where), unquote(fragment)))
@@ -185,13 +196,16 @@ class _Reading:
             raise DialectError("items is a list, which draft 2020-12 writes as prefixItems")
         if part.get("$recursiveRef", "#") != "#":
             raise DialectError(f"$recursiveRef is {_show_value(part['$recursiveRef'])}, and it can only be '#'")
-        for key in part.keys() & _SPANS.keys():
-            first, last = _SPANS[key]
-            if not _ORDER.index(first) <= _ORDER.index(self.draft) <= _ORDER.index(last):
+        for key in part.keys() & _KEYWORD_DRAFTS.keys():
+            first, last = _KEYWORD_DRAFTS[key]
+            if not _DRAFTS.index(first) <= _DRAFTS.index(self.draft) <= _DRAFTS.index(last):
                 raise DialectError(f"{key} is no keyword of draft {self.draft}, which would ignore it or guess")
 
-    def _note_name(self, part: dict[str, Any], base: str) -> str:
-        """Note a part under its address and its anchors, and return the address; two parts of one name are an error."""
+    def _record_names(self, part: dict[str, Any], base: str) -> str:
+        """Record a part under its address and its anchors, and return its base address.
+
+        Raises ``DialectError`` if two parts have one name.
+        """
         identifier = part.get("$id" if self.draft != "4" else "id")
         if isinstance(identifier, str):
             full = urljoin(base, identifier) if not identifier.startswith("#") else base + identifier
@@ -201,19 +215,19 @@ class _Reading:
                     f"a part of it has the $id {_show_value(identifier)}, which is that of JSON Schema itself"
                 )
             if fragment:
-                self._note_address(where, fragment, part)
+                self._record_name(where, fragment, part)
             elif part is not self.root or where:
-                self._note_address(where, "", part)
+                self._record_name(where, "", part)
                 self.resources[where] = part
                 base = where
         for key in ("$anchor", "$dynamicAnchor"):
-            if isinstance(part.get(key), str) and not self.old:
-                self._note_address(base, part[key], part)
+            if isinstance(part.get(key), str) and not self.is_old:
+                self._record_name(base, part[key], part)
         return base
 
-    def _note_address(self, where: str, fragment: str, part: dict[str, Any]) -> None:
-        """Note a part under its address; raises ``DialectError`` if another part has it."""
-        # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
+    def _record_name(self, where: str, fragment: str, part: dict[str, Any]) -> None:
+        """Record a part under its address and fragment; raises ``DialectError`` if another part has them."""
+        # Addresses are compared as the validator does, for which http://a/b and HTTP://A:80/x/../b are equal.
         name = (_normalise_address(where), unquote(fragment))
         if name in self.anchors:
             raise DialectError(
@@ -222,19 +236,19 @@ class _Reading:
         self.anchors[name] = part
 
     def _follow_pointer(self, where: str, pointer: str) -> None:
-        """Read what a pointer leads to as a schema, although no keyword may hold it."""
+        """Queue the part that a pointer leads to as a schema, because it need not be under a keyword for schemas."""
         target, base = self._resolve_pointer(where, pointer)
         if isinstance(target, dict):
             self.waiting.append((target, base))
 
     def _resolve_pointer(self, where: str, pointer: str) -> tuple[Any, str]:
-        """Resolve a pointer, and return the schema there and the address that references in it start from.
+        """Resolve a pointer; return the part that it leads to, and the base address of references in that part.
 
-        The schema is ``None`` in JSON Schema itself, which needs no look. Raises ``DialectError``.
+        The part is ``None`` for a pointer into JSON Schema itself, which needs no check. Raises ``DialectError``.
         """
         target: Any = self.resources.get(where)
         base = where
-        if target is None:  # JSON Schema itself, or nothing: then the validator says so
+        if target is None:  # the address is that of JSON Schema itself, or of nothing
             if not where.partition("://")[2].startswith("json-schema.org/draft"):
                 raise DialectError(f"a reference to {_show_value(f'{where}#{pointer}')} leads nowhere")
             return None, base
@@ -252,18 +266,18 @@ class _Reading:
 
 
 def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the schemas that the keywords of a part hold directly, except ``true`` and ``false``."""
+    """Yield the schemas directly under the keywords of a part, except ``true`` and ``false``."""
     for key, value in part.items():
-        candidates: list[Any] = [value] if key in _ONE else []
-        if key in _LISTED and isinstance(value, list):
+        candidates: list[Any] = [value] if key in _SCHEMA_KEYWORDS else []
+        if key in _LIST_KEYWORDS and isinstance(value, list):
             candidates += value
-        if key in _NAMED and isinstance(value, dict):
+        if key in _MAPPING_KEYWORDS and isinstance(value, dict):
             candidates += value.values()
         yield from [candidate for candidate in candidates if isinstance(candidate, dict)]
 
 
 def _normalise_address(address: str) -> str:
-    """Normalise an address: case, a port that goes without saying, dots, and escapes."""
+    """Normalise an address: case, default port, dot segments and escapes."""
     scheme, _, remainder = unquote(address).partition("://")
     host, slash, path = remainder.partition("/")
     if not remainder:
@@ -277,12 +291,12 @@ def _show_value(value: object) -> str:
 
 
 PATTERN_BYTES = 2_000_000
-"""Bytes that the different patterns of one JSON Schema may take when compiled, together. ``\\pL{90}`` takes 4 MB,
-so that without a limit a schema of 30 KB fills the memory."""
+"""The most bytes that all patterns of one JSON Schema may take together when compiled. ``\\pL{90}`` takes 4 MB, so
+without a limit a schema of 30 KB would fill the memory."""
 
 
 class CompiledSchema:
-    """A validator that cannot be kept busy: what would take too many steps raises ``TooManyStepsError`` at once."""
+    """A validator that never runs for long: too many steps raise ``TooManyStepsError`` before that."""
 
     __slots__ = ("_steps", "_validator")
 
@@ -317,21 +331,21 @@ class CompiledSchema:
 def compile_schema(schema: Any, *, mask: str | None = None, validate_formats: bool | None = None) -> CompiledSchema:
     """Compile a schema of plain types; raises ``ValueError`` for what is no schema.
 
-    The draft is 2020-12, or the one that ``$schema`` names. What it does not know is an error, which says so where the
-    schema is one of draft 7 that does not say it.
+    The draft is 2020-12, or the one that ``$schema`` names. A keyword that the draft does not know is an error. If the
+    schema would be right in draft 7, the message says so.
 
-    ``mask`` stands for values in messages. ``validate_formats`` says whether ``format`` is checked; by default that is
-    as the draft has it.
+    ``mask`` replaces values in messages. ``validate_formats`` says whether ``format`` is checked; by default the draft
+    decides.
     """
     try:
-        reading = _read_schema(schema)
+        reader = _read_schema(schema)
         validator = _compile_schema(schema, mask, validate_formats)
     except ValueError as error:
         if not isinstance(schema, dict) or "$schema" in schema or not _is_draft_7(schema, validate_formats):
             raise
         message = flatten(str(getattr(error, "message", error)), 150)
         raise DialectError(f'{message}; if it is a schema of draft 7, let it say so: "$schema": "{DRAFT_7}"') from error
-    return CompiledSchema(validator, SchemaSteps(schema, reading.list_targets if reading else lambda _: ()))
+    return CompiledSchema(validator, SchemaSteps(schema, reader.list_targets if reader else lambda _: ()))
 
 
 def _is_draft_7(schema: dict[str, Any], validate_formats: bool | None) -> bool:  # noqa: FBT001 - as compile_schema
@@ -351,11 +365,12 @@ def _compile_schema(schema: Any, mask: str | None, validate_formats: bool | None
 
     # Nothing is fetched, because a remote $ref would let whoever writes a schema make this machine read a file or call
     # a host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
-    share = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
-    options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
+    bytes_for_each = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
+    options = jsonschema_rs.RegexOptions(size_limit=bytes_for_each, dfa_size_limit=bytes_for_each)
     formats = None
     if validate_formats and isinstance(schema, dict):
-        # An older draft would ignore the formats that later ones brought, and its reader takes them for checks.
+        # An older draft ignores formats that later drafts added, but whoever wrote the schema expects them to be
+        # checked.
         formats = {name: _make_format_check(name) for name in list_new_formats(schema)}
     with convert_panics():
         return jsonschema_rs.validator_for(
@@ -381,10 +396,17 @@ def _make_format_check(name: str) -> Callable[[str], bool]:
 
 
 def _find_patterns(part: Any) -> Iterator[str]:
-    """Find every pattern of a schema; a text that only looks like one makes the others' share smaller, no more."""
+    """Yield every pattern of a schema.
+
+    A value under a key like ``pattern`` that is no pattern may be included; it only makes the size limit of the others
+    smaller.
+    """
     if isinstance(part, dict):
         pattern, named_patterns = part.get("pattern"), part.get("patternProperties")
         yield from [pattern] if isinstance(pattern, str) else []
         yield from named_patterns if isinstance(named_patterns, dict) else ()
-    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        inner_parts = list(part.values())
+    else:
+        inner_parts = part if isinstance(part, list) else []
+    for inner in inner_parts:
         yield from _find_patterns(inner)

@@ -1,4 +1,4 @@
-"""Hosts that are this machine, so that nothing that is sent to them leaves it."""
+"""Recognition of hosts that are this machine (loopback): what is sent to them does not leave it."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def normalise_loopback(host: str) -> str | None:
 
 
 def _normalise_host(host: str) -> str:
+    """Write a host in lower case and with plain letters and dots, without a last dot or the brackets of IPv6."""
     name = unicodedata.normalize("NFKC", host).replace("\u3002", ".").lower().removesuffix(".")
     return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 
@@ -38,7 +39,7 @@ def _normalise_host(host: str) -> str:
 def _read_name(name: str) -> str | None:
     """Return ``localhost`` or the address if a name is of this machine by itself, else ``None``.
 
-    An IPv6 address that holds a loopback address of IPv4 counts as well.
+    An IPv6 address that contains a loopback address of IPv4 (``::ffff:127.0.0.1``) counts as well.
     """
     if name == "localhost" or name.endswith(".localhost"):
         return "localhost"
@@ -51,9 +52,10 @@ def _read_name(name: str) -> str | None:
 
 
 def _read_numbers(name: str) -> str | None:
-    """Read an old spelling of a loopback address: one to four numbers, decimal, octal or hexadecimal."""
+    """Return the loopback address that one to four decimal, octal or hexadecimal numbers mean; ``None`` for others."""
     try:
         packed = socket.inet_aton(name) if _NUMBERS.fullmatch(name) else b""
     except OSError:
         return None
-    return socket.inet_ntoa(packed) if packed[:1] == b"\x7f" else None
+    is_loopback = packed[:1] == b"\x7f"  # 127.0.0.0/8
+    return socket.inet_ntoa(packed) if is_loopback else None

@@ -1,4 +1,4 @@
-"""Text in Markdown that must stay text: as a code span, or escaped where it is part of a sentence or a cell."""
+"""Rendering of untrusted text in Markdown: as a code span, or escaped as part of a sentence or a table cell."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ _MARKUP = re.compile(
     r"(?P<code>(?:@|#(?=[\d@#]*\d))+|(?<=\bGH)-(?=\d))|[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNORECASE
 )
 """Characters with a meaning in a cell: emphasis, code, links, HTML, entities, the cell's end, and addresses that some
-readers make links of. What only means something where a line begins needs nothing, since no cell begins one.
+programs turn into links. Characters with a meaning only at the start of a line are left, since no cell is there.
 
-``code``: what GitHub makes a mention, an address or a reference of, once escapes are read; see ``render_code``."""
+The group ``code`` is text that GitHub turns into a mention, an address or a reference even if escaped, so it is
+rendered as code; see ``render_code``."""
 
 
 def render_code(text: str, most: int = 120, *, nothing: str = "–") -> str:
     """Render a text as a code span that it cannot leave, of one line, in a table too; a vertical bar becomes ``¦``.
 
-    For comments on GitHub: it looks for ``@somebody`` and ``#12`` once escapes and entities are read, so they write to
-    people and close issues however they are escaped; in code it does not look.
+    For comments on GitHub, which looks for ``@somebody`` and ``#12`` after it has read escapes and entities: escaping
+    does not stop it from notifying people and closing issues. It does not look for them in code.
     """
-    # A bar would end the cell, and with it the span, however it is escaped: GitHub splits rows before it reads spans.
+    # Even an escaped bar would end the cell, and the span with it: GitHub splits a row into cells before it reads code.
     line = _flatten(text).replace("|", "¦")
     if not line:
         return nothing
     line = line if len(line) <= most else f"{line[: most - 1]}…"
-    longest = max((len(run) for run in re.findall("`+", line)), default=0)
-    fence = "`" * (longest + 1)
+    longest_run = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * (longest_run + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}"
 
@@ -45,4 +46,5 @@ def escape(value: object, longest: int = 500) -> str:
 
 
 def _flatten(text: str) -> str:
+    """Write a text on one line, without control characters and with single blanks."""
     return " ".join(clean(text, keep_lines=False).split())

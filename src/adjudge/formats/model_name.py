@@ -14,7 +14,7 @@ _DATES = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
-"""The mark of a snapshot at the end of a name. A number that is no date (``-8192``, ``-5``) marks none."""
+"""The date or number that marks a snapshot at the end of a name. Other numbers (``-8192``, ``-5``) do not."""
 
 _FOLDER = re.compile(r"^(?:publishers/[^/]+/)?models/")
 
@@ -22,7 +22,7 @@ _LATEST = "-latest"
 
 
 LONGEST_NAME = 200
-"""Characters; what a server reports beyond that is no name."""
+"""The most characters of a model's name."""
 
 
 def is_same_model(requested: str, reported: str) -> bool:
@@ -33,13 +33,10 @@ def is_same_model(requested: str, reported: str) -> bool:
     """
     if requested == reported:
         return True
-    # A server may report a megabyte, and a new one each time: what is remembered stays small.
-    longest = max(len(requested), len(reported))
-    return (
-        _is_same_name(requested, reported)
-        if longest <= LONGEST_NAME
-        else _is_same_name.__wrapped__(requested, reported)
-    )
+    # A server may report a different megabyte each time, so long names are compared without the cache.
+    if max(len(requested), len(reported)) > LONGEST_NAME:
+        return _is_same_name.__wrapped__(requested, reported)
+    return _is_same_name(requested, reported)
 
 
 @lru_cache(maxsize=1024)
@@ -56,7 +53,7 @@ def _is_same_name(requested: str, reported: str) -> bool:
 
 
 def _normalise_name(name: str) -> str:
-    """Drop case and the folder in which Google's interfaces list models; no provider tells names apart by case."""
+    """Fold case, which no provider distinguishes, and drop the folder that Google's interfaces put before a name."""
     return _FOLDER.sub("", name.strip().casefold(), count=1)
 
 
@@ -69,7 +66,10 @@ def _is_snapshot(suffix: str) -> bool:
     if month is not None:
         return _is_month(month) and (day is None or _is_day(day))
     four = match["four"]
-    return four is None or _is_month(four[2:]) or (_is_month(four[:2]) and _is_day(four[2:]))
+    if four is None:  # a number such as -001
+        return True
+    is_year_and_month = _is_month(four[2:])
+    return is_year_and_month or (_is_month(four[:2]) and _is_day(four[2:]))
 
 
 def _is_month(digits: str) -> bool:

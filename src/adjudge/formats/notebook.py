@@ -1,7 +1,7 @@
-"""The look of runs, reports, measurements and verdicts in a notebook: a line, facts, and a short table.
+"""HTML for runs, reports, measurements and verdicts in a notebook: a line, facts, and a short table.
 
-What is shown was written by judges, people and the authors of content, who may want to deceive. So everything is
-escaped and cleaned of control and direction marks, there is no script and no style, and the size is bounded.
+Judges, people and authors of content wrote the texts, and may want to deceive. So everything is escaped and cleaned of
+control and direction marks, there is no script and no style, and the size is limited.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from adjudge.formats.text import clean
 
 MOST_ROWS = 20
-"""Rows of a table that are shown."""
+"""The most rows of a table that are shown."""
 
 _MOST_CHARACTERS = 300
-"""Characters of a cell that are shown."""
+"""The most characters of a cell that are shown."""
 
 
 def render_fragment(
@@ -31,7 +31,8 @@ def render_fragment(
     """Render an HTML fragment; facts without a value are left out, and a table of more rows says so."""
     shown = list(islice(rows, MOST_ROWS + 1))
     parts = [f"<p><b>{escape_cell(title)}</b></p>"]
-    if known := {name: value for name, value in (facts or {}).items() if value not in (None, "")}:
+    known = {name: value for name, value in (facts or {}).items() if value not in (None, "")}
+    if known:
         lines = [f"<tr><td>{escape_cell(name)}<td>{escape_cell(value)}</tr>" for name, value in known.items()]
         parts.append(f"<table>{''.join(lines)}</table>")
     if shown:
@@ -54,5 +55,5 @@ def escape_cell(value: object) -> str:
 
 
 def list_counts(counts: Mapping[str, Any]) -> str:
-    """Write counts as ``3 passed, 1 failed``, those that are 0 left out."""
+    """Write counts as ``3 passed, 1 failed``; counts of 0 are left out, and ``none`` is returned if all are 0."""
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number) or "none"

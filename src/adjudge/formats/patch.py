@@ -1,4 +1,4 @@
-"""Patches in the form of Codex's tool ``apply_patch``, by the files that they touch. Pure."""
+"""The files that a patch of Codex's tool ``apply_patch`` changes, read from the text of the patch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_patched_files(patch: str) -> tuple[str, ...]:
         raise UsageError("the patch does not begin and end as one, so the files that it writes are unknown")
     paths: list[str] = []
     for line in lines:
-        # Codex takes blanks before a header for nothing; a line of a file begins with " ", "+" or "-".
+        # Codex ignores blanks before a header. A line of a file's content begins with " ", "+" or "-".
         text = line.strip()
         if not text.startswith("***") or line.startswith(("+", "-")):
             continue
@@ -41,13 +41,13 @@ def list_patched_files(patch: str) -> tuple[str, ...]:
 
 
 def _check_name(name: str) -> str:
-    """Return the name of a file as it is; raises ``UsageError`` for one that two programs may read differently."""
-    if name != name.strip() or any(unicodedata.category(character) in _ENDING_LINES for character in name):
+    """Return the name of a file unchanged; raises ``UsageError`` for one that two programs may read differently."""
+    if name != name.strip() or any(unicodedata.category(character) in _LINE_ENDING_CATEGORIES for character in name):
         raise UsageError(
             f"the patch names the file {quote(name, 60)}, with blanks around it or control characters in it"
         )
     return name
 
 
-_ENDING_LINES = frozenset({"Cc", "Zl", "Zp"})
-"""The kinds of characters at which one program or another ends a line."""
+_LINE_ENDING_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
+"""Unicode categories of the characters at which some program ends a line."""

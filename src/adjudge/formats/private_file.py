@@ -1,4 +1,4 @@
-"""Files that their owner alone can read, written in one step."""
+"""Atomic writing of files that their owner alone can read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def write_private(path: Path, content: bytes, *, put: Callable[[Path, Path], obj
     ``put`` is called with the finished file and with ``path``, to give the file that name. By default the file replaces
     what is there; a link at ``path`` is replaced too, and not followed. Raises ``OSError``, and what ``put`` raises.
     """
-    # A new file under a name that cannot be known before. Two writers would write into one file else, and a link that
-    # waits under a known name would lead to somebody's file.
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    # The name cannot be guessed. With a fixed name two writers would write into one file, and an attacker could put a
+    # link to another file under that name beforehand.
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        put(fresh, path)
+        put(temporary, path)
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Records: frozen dataclasses that are written as plain data and read back from data that nobody vouches for.
+"""Records: frozen dataclasses that are written as plain data, and read back from data that is not trusted.
 
 A record's members are written in the order of its fields, after its ``schema`` if it has one. A field whose name begins
 with an underscore is not written. A record that differs declares how in a ``Layout``::
@@ -22,7 +22,7 @@ with an underscore is not written. A record that differs declares how in a ``Lay
         def from_dict(cls, data: Mapping[str, Any]) -> Self:
             return read_record(cls, data)
 
-What is read is checked against the types of the fields, at every depth, and then by the record's own
+Reading checks data against the types of the fields, at every depth, and then calls the record's own
 ``__post_init__``: data from a file or a peer becomes a consistent record, or raises ``UsageError``.
 """
 
@@ -45,7 +45,7 @@ from adjudge.formats.typed import read_typed
 R = TypeVar("R")
 
 MOST_NESTED = 50
-"""The depth to which records may stand in each other in data; each level is a few calls inside each other."""
+"""The most levels of records inside records in data: each level takes a few nested calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def write_record(record: Any) -> dict[str, Any]:
     """Write a record as data that JSON can hold: dictionaries, lists, texts, finite numbers, booleans and ``None``."""
     data = list_members(record)
     for name, value in data.items():
-        # Most values are plain already; a result has thirty of them, so this is asked here and not in a call.
+        # Most values are plain already. A result has thirty members, so this check is not worth a function call.
         kind = type(value)
         if kind not in AS_IS and not (kind is float and isfinite(value)):
             data[name] = _write_value(value)
@@ -94,15 +94,16 @@ def write_record(record: Any) -> dict[str, Any]:
 
 
 def list_members(record: Any) -> dict[str, Any]:
-    """List what is written of a record, by name and in order: its values as it holds them, which need not be plain.
+    """List the members of a record that are written, in order, by name; the values are not converted to plain data.
 
-    Also the ``to_dict`` of what nothing may shorten or word anew, however large it is: a rubric has a digest of it, and
-    a case holds the content.
+    Classes whose data must stay exactly as it is use this as their ``to_dict``: a rubric has a digest of its data, and
+    a case has the content.
     """
     writer = _make_writer(type(record))
     members: dict[str, Any] = dict(zip(writer.names, writer.read(record), strict=True))
     for name, default in writer.omitted:
-        if type(default) is type(value := getattr(record, name)) and value == default:
+        value = getattr(record, name)
+        if type(default) is type(value) and value == default:
             del members[name]
     return members
 
@@ -113,6 +114,7 @@ def is_record(value: object) -> bool:
 
 
 def _write_value(value: Any) -> Any:
+    """Write a record, a tuple of records or any other value as plain data."""
     if is_record(value):
         return value.to_dict() if hasattr(value, "to_dict") else write_record(value)
     if type(value) is tuple and (not value or is_record(value[0])):
@@ -122,13 +124,13 @@ def _write_value(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    """A writer of records of one class; looking it up each time took as long as writing."""
+    """The members that records of one class are written with; kept, because finding them takes as long as writing."""
 
     names: tuple[str, ...]
     read: Callable[[Any], tuple[Any, ...]]
     """Returns the values of these names."""
     omitted: tuple[tuple[str, object], ...]
-    """Members that are left out, each with the value that it has then."""
+    """Members that are left out while they have their default, each with that default."""
 
 
 @cache
@@ -140,18 +142,19 @@ def _make_writer(kind: type[Any]) -> _Writer:
         for member in fields(kind)
         if not member.name.startswith("_")
     }
-    names = [name for name in layout.members or defaults if name not in (*layout.first, *layout.last)]
-    names = [*(["schema"] if hasattr(kind, "schema") else []), *layout.first, *names, *layout.last]
+    middle = [name for name in layout.members or defaults if name not in (*layout.first, *layout.last)]
+    names = [*(["schema"] if hasattr(kind, "schema") else []), *layout.first, *middle, *layout.last]
     return _Writer(
         names=tuple(names),
-        read=_make_getter(names, layout.computed),
+        read=_make_values_getter(names, layout.computed),
         omitted=tuple([(name, defaults[name]) for name in layout.omitted]),
     )
 
 
-def _make_getter(
+def _make_values_getter(
     names: Sequence[str], computed: Mapping[str, Callable[[Any], object]]
 ) -> Callable[[Any], tuple[Any, ...]]:
+    """Make a function that returns the values of these members of a record, some of which are computed."""
     if not computed and len(names) > 1:
         return attrgetter(*names)
     getters = [computed.get(name) or attrgetter(name) for name in names]
@@ -177,10 +180,10 @@ def read_any_record(kinds: Sequence[type[R]], data: object) -> R:
 
 
 class _UnreadableError(Exception):
-    """Data that cannot be read, and where: ``$`` is the record that is read, ``$.votes[0].by`` a member in it."""
+    """Data that cannot be read, with its path: ``$`` is the record that is read, ``$.votes[0].by`` a member in it."""
 
     def __init__(self, problem: str, path: str) -> None:
-        # msgspec says where itself, below the part that it was given.
+        # A message of msgspec has a path of its own, from the record that msgspec was given.
         problem = problem.replace("`$", f"`{path}") if "`$" in problem else f"{problem} - at `{path}`"
         super().__init__(problem.removesuffix(" - at `$`"))
 
@@ -215,15 +218,15 @@ def _choose_class(kinds: Sequence[type[R]], data: Mapping[str, Any], path: str) 
     if schema in schemas:
         return kinds[schemas.index(schema)]
     shown_schema = repr(schema)[:60] if schema is None or isinstance(schema, str) else type(schema).__name__
-    is_known = isinstance(schema, str) and schema.rpartition("/")[0] in [
+    is_other_version = isinstance(schema, str) and schema.rpartition("/")[0] in [
         known_schema.rpartition("/")[0] for known_schema in schemas
     ]
-    remedy = "; another version of adjudge wrote it, so update adjudge" if is_known else ""
+    remedy = "; another version of adjudge wrote it, so update adjudge" if is_other_version else ""
     raise _UnreadableError(f"its schema is {shown_schema} and not {' or '.join(schemas)}{remedy}", path)
 
 
 _ReadNested = Callable[[Any, str, int], object]
-"""Reads a member that holds records, from its data, its path and its depth."""
+"""Reads a member that contains records, from its data, its path and its depth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,17 +234,18 @@ class _Reader:
     """A reader of records of one class."""
 
     read_plain: Callable[[dict[str, Any]], dict[str, Any]]
-    """Reads the members that hold no records; all at once, by msgspec."""
+    """Reads the members that contain no records; all at once, by msgspec."""
     nested: Mapping[str, _ReadNested]
+    """The readers of the other members."""
     needed: frozenset[str]
     """Members that data must have."""
     not_plain: frozenset[str]
-    """Members that ``read_plain`` is not shown: schema, nested records, and what is written but is no field."""
+    """Members that ``read_plain`` must not get: the schema, nested records, and members that are no fields."""
 
 
 @cache
 def _make_reader(kind: type[Any]) -> _Reader:
-    """Make the reader of a class: which of its members are plain, and which are read by readers of their own."""
+    """Make the reader of a class: find which of its members are plain, and which need a reader of their own."""
     layout = _get_layout(kind)
     hints = typing.get_type_hints(kind)
     members = [member for member in fields(kind) if member.init]
@@ -270,7 +274,7 @@ def _make_reader(kind: type[Any]) -> _Reader:
 def _make_plain_reader(
     name: str, hints: Mapping[str, Any], needed: frozenset[str], *, strict: bool
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Make a function that reads the plain members of a record and leaves out those that are not there."""
+    """Make a function that reads the plain members of a record; optional members that are missing are left out."""
     import msgspec
 
     struct_fields = [(key, hint) if key in needed else (key, hint, msgspec.UNSET) for key, hint in hints.items()]
@@ -280,7 +284,7 @@ def _make_plain_reader(
         members = msgspec.structs.asdict(read_typed(data, struct))
         present = {key: value for key, value in members.items() if value is not msgspec.UNSET}
         for key, value in present.items():
-            # NaN is neither above nor below a limit, so whoever compares it decides by accident.
+            # NaN is neither above nor below a limit, so a comparison with one would give an arbitrary decision.
             if type(value) is float and not isfinite(value):
                 raise ValueError(f"Expected a finite number, got {value} - at `$.{key}`")
         return present
@@ -289,32 +293,35 @@ def _make_plain_reader(
 
 
 def _find_member_reader(hint: Any, read: Callable[[Any], object] | None) -> _ReadNested | None:
+    """Find the reader of a member: ``read`` if its layout names one, or one for its type; ``None`` for plain data."""
     if read is None:
         return _find_nested_reader(hint)
     return lambda value, _path, _depth: None if value is None else read(value)
 
 
 def _find_nested_reader(hint: Any) -> _ReadNested | None:
-    """Find a reader of values of a type that holds records; ``None`` for a type that msgspec reads by itself."""
+    """Find a reader for values of a type that contains records; ``None`` for a type that msgspec reads by itself."""
     if typing.get_origin(hint) is tuple:
         read_item = _find_nested_reader(typing.get_args(hint)[0])
-        return None if read_item is None else _make_list_reader(read_item)
+        return None if read_item is None else _make_tuple_reader(read_item)
     choices = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     kinds = [choice for choice in choices if is_dataclass(choice)]
     if not kinds:
         return None
-    may_be_missing = types.NoneType in choices
+    is_optional = types.NoneType in choices
 
     def read(value: Any, path: str, depth: int) -> object:
-        return None if value is None and may_be_missing else _read_one_of(kinds, value, path, depth)  # type: ignore[arg-type]
+        return None if value is None and is_optional else _read_one_of(kinds, value, path, depth)  # type: ignore[arg-type]
 
     return read
 
 
-def _make_list_reader(read_item: _ReadNested) -> _ReadNested:
+def _make_tuple_reader(read_item: _ReadNested) -> _ReadNested:
+    """Make a reader of a list, which reads each item by ``read_item`` and returns a tuple."""
+
     def read(value: Any, path: str, depth: int) -> object:
         if not isinstance(value, list | tuple):
             raise _UnreadableError(f"Expected `array`, got `{type(value).__name__}`", path)
-        return tuple([read_item(member, f"{path}[{place}]", depth) for place, member in enumerate(value)])
+        return tuple([read_item(member, f"{path}[{index}]", depth) for index, member in enumerate(value)])
 
     return read

@@ -1,8 +1,8 @@
-"""A count of how often the parts of a JSON Schema would be applied to a value, made before it is done.
+"""A count of the steps that a JSON Schema validator would take for a value, made before the validator runs.
 
 A validator follows every reference each time. So twenty definitions that each refer twice to the next one are a million
 checks, and a part that refers to itself in two places takes twice as long for each level of the value. Nothing can
-interrupt a validator, so what would take too long has to be refused before it begins.
+interrupt a validator, so a check that would take too long has to be refused before it begins.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 MOST_STEPS = 300_000
-"""A validator takes 0.1 microseconds for most steps, and several where it collects errors inside ``anyOf``."""
+"""The most steps for one value; most steps take a validator 0.1 microseconds, and those inside ``anyOf`` some more."""
 
 MOST_FOR_EACH = 10
-"""Steps that each part of a value may take beyond that, so that long lists and large tables pass."""
+"""The steps that each part of a value adds to that limit, so that long lists and large tables pass."""
 
-_HARMLESS = 100
-"""A schema with at most so many steps for any place of a value, and no part that leads to itself, is not counted."""
+_MOST_HARMLESS_STEPS = 100
+"""A schema that takes at most so many steps at any place of a value, and has no recursion, needs no count."""
 
-_LEVELS = 50
-"""The depth to which that is looked at."""
+_MOST_LEVELS_CHECKED = 50
+"""The depth to which a schema is examined for that; a deeper one counts as recursive."""
 
 Part = dict[str, Any]
 """An object of the schema."""
@@ -37,18 +37,18 @@ class TooManyStepsError(ValueError):
 
 
 class SchemaSteps:
-    """The parts of a schema, and what each has applied: at the same place of a value, and to what that holds.
+    """The parts of a schema, each with the parts that it applies to the same value and to the value's children.
 
-    ``find_targets`` gives the parts that the references of a part may lead to. More than there are make the count too
-    large, which refuses; one that is missing would make it too small. Raises ``TooManyStepsError`` for parts that lead
-    to one another in a circle at the same place: no draft says what that means, and going round has no bound.
+    ``find_targets`` returns the parts that the references of a part may lead to. It may return too many, which makes
+    the count too large and refuses more; a missing one would make the count too small. Raises ``TooManyStepsError`` for
+    parts that lead to one another in a circle at the same value: no draft defines that, and it would never end.
     """
 
     def __init__(self, schema: Any, find_targets: Callable[[Part], Iterable[Part]]) -> None:
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}  # the number of each part, by its ``id()``
         self._parts: list[Part] = []
-        self._beside: list[list[int]] = []
-        self._ranks: dict[int, int] = {}
+        self._same_value_parts: list[list[int]] = []  # by a part's number, the parts that it applies to the same value
+        self._ranks: dict[int, int] = {}  # by a part's number, its position in the order of ``_rank_parts``
         self._roots: Applied = ()
         self._is_harmless = True
         if isinstance(schema, dict):
@@ -61,13 +61,14 @@ class SchemaSteps:
         """Raise ``TooManyStepsError`` where a validator would take too many steps for a value."""
         if self._is_harmless:
             return
-        steps, allowed, places = 0, MOST_STEPS, dict[Applied, _Place]()
+        steps, allowed = 0, MOST_STEPS
+        places: dict[Applied, _PlaceParts] = {}  # places of a value with equal parts share one object
         stack: list[tuple[Any, Applied]] = [(value, self._roots)]
         while stack:
             current, applied = stack.pop()
             place = places.get(applied)
             if place is None:
-                place = places[applied] = _Place(self._add_beside(applied), self._parts, self._numbers)
+                place = places[applied] = _PlaceParts(self._count_at_place(applied), self._parts, self._numbers)
             steps, allowed = steps + place.steps, allowed + MOST_FOR_EACH
             if steps > allowed:
                 raise TooManyStepsError(
@@ -77,27 +78,30 @@ class SchemaSteps:
             stack += place.descend(current)
 
     def _find_number(self, part: Part) -> int:
-        """Find the number of a part; a new one gets the next."""
+        """Return the number of a part; a new part gets the next number."""
         number = self._numbers.setdefault(id(part), len(self._parts))
         if number == len(self._parts):
             self._parts.append(part)
         return number
 
     def _read_parts(self, find_targets: Callable[[Part], Iterable[Part]]) -> None:
-        """Number every part that can be reached, and note what each applies at its own place."""
-        while len(self._beside) < len(self._parts):
-            number = len(self._beside)
+        """Number every part that can be reached, and keep which parts each one applies to the same value."""
+        while len(self._same_value_parts) < len(self._parts):
+            number = len(self._same_value_parts)
             part = self._parts[number]
-            beside = [self._find_number(inner) for inner in (*_list_beside(part), *find_targets(part))]
-            # A part that is only a reference to itself: validators stop at once.
-            self._beside.append(beside if beside != [number] else [])
-            for inner in _list_below(part):
+            inner_numbers = [
+                self._find_number(inner) for inner in (*_list_parts_for_same_value(part), *find_targets(part))
+            ]
+            # Validators stop at once at a part that is only a reference to itself.
+            self._same_value_parts.append(inner_numbers if inner_numbers != [number] else [])
+            for inner in _list_parts_for_children(part):
                 self._find_number(inner)
 
     def _rank_parts(self) -> None:
-        """Order the parts so that each comes before what it applies at its place; no recursion, a chain may be long.
+        """Give each part a rank below those of the parts that it applies to the same value (a topological order).
 
-        Raises ``TooManyStepsError``.
+        A loop with a stack, because a chain of parts may be too long for recursion. Raises ``TooManyStepsError`` for a
+        circle.
         """
         open_parts, done = set[int](), list[int]()
         for first in range(len(self._parts)):
@@ -106,48 +110,51 @@ class SchemaSteps:
                 number = stack[-1]
                 if number in self._ranks or number in open_parts:
                     stack.pop()
-                    if number in open_parts:
+                    if number in open_parts:  # all parts that it applies have ranks now
                         open_parts.discard(number)
                         self._ranks[number] = -len(done)
                         done.append(number)
                     continue
                 open_parts.add(number)
-                if not open_parts.isdisjoint(self._beside[number]):
+                if not open_parts.isdisjoint(self._same_value_parts[number]):
                     raise TooManyStepsError("parts of it lead to one another in a circle at the same place of a value")
-                stack += [inner for inner in self._beside[number] if inner not in self._ranks]
+                stack += [inner for inner in self._same_value_parts[number] if inner not in self._ranks]
 
-    def _add_beside(self, applied: Applied) -> Counter[int]:
-        """Add the parts that some parts apply at their own place; returns how often each is applied there."""
+    def _count_at_place(self, applied: Applied) -> Counter[int]:
+        """Count how often each part is applied at a place, also by the parts in ``applied`` to the same value.
+
+        Parts are taken in the order of their ranks, so that a part's count is complete before it is passed on.
+        """
         counts = Counter(dict(applied))
         waiting = [(self._ranks[number], number) for number in counts]
         heapify(waiting)
         while waiting:
             number = heappop(waiting)[1]
-            for inner in self._beside[number]:
+            for inner in self._same_value_parts[number]:
                 if inner not in counts:
                     heappush(waiting, (self._ranks[inner], inner))
                 counts[inner] += counts[number]
         return counts
 
     def _is_small(self) -> bool:
-        """Return whether no value can make it expensive, so that nothing has to be counted."""
+        """Return whether no value can make the schema expensive, so that no value needs a count."""
         applied = self._roots
-        for _ in range(_LEVELS):
-            counts = self._add_beside(applied)
-            if counts.total() > _HARMLESS:
+        for _ in range(_MOST_LEVELS_CHECKED):
+            counts = self._count_at_place(applied)
+            if counts.total() > _MOST_HARMLESS_STEPS:
                 return False
-            below = Counter[int]()
+            child_counts = Counter[int]()
             for number, times in counts.items():
-                for inner in _list_below(self._parts[number]):
-                    below[self._numbers[id(inner)]] += times
-            if not below:
+                for inner in _list_parts_for_children(self._parts[number]):
+                    child_counts[self._numbers[id(inner)]] += times
+            if not child_counts:
                 return True
-            applied = tuple(below.items())
+            applied = tuple(child_counts.items())
         return False
 
 
-class _Place:
-    """The parts that are applied to places of a value, for all places to which the same ones are applied as often."""
+class _PlaceParts:
+    """The parts that are applied at a place of a value; places with the same parts and counts share one object."""
 
     def __init__(self, counts: Counter[int], parts: list[Part], numbers: dict[int, int]) -> None:
         self.steps = counts.total()
@@ -164,14 +171,18 @@ class _Place:
             children += [(name, names) for name in value] if names else []
             children += [(child, self._collect_applied("property", key)) for key, child in value.items()]
         elif isinstance(value, list | tuple):
-            longest = max((_count_positions(part) for part, _ in self._counts), default=0)
+            # All items behind the positions that have parts of their own get the same parts.
+            positions = max((_count_positions(part) for part, _ in self._counts), default=0)
             children += [
-                (child, self._collect_applied("item", min(index, longest))) for index, child in enumerate(value)
+                (child, self._collect_applied("item", min(index, positions))) for index, child in enumerate(value)
             ]
         return iter([(child, applied) for child, applied in children if applied])
 
     def _collect_applied(self, place_kind: str, key: Any) -> Applied:
-        """Collect the parts that are applied to children of one kind, and how often; kept for the next child."""
+        """Count the parts that are applied to a child; kept for the next child with the same kind and key.
+
+        ``place_kind`` is a key of ``_LISTERS``, and ``key`` the name of the property or the position in the list.
+        """
         applied = self._collected.get((place_kind, key))
         if applied is None:
             counts = Counter[int]()
@@ -182,48 +193,49 @@ class _Place:
         return applied
 
 
-def _list_beside(part: Part) -> Iterator[Part]:
-    """List the parts that are applied to the very value that this one is applied to, references apart."""
+def _list_parts_for_same_value(part: Part) -> Iterator[Part]:
+    """List the parts that a part applies to the same value, without those of references."""
     for key in ("allOf", "anyOf", "oneOf"):
-        yield from _list_many(part, key)
+        yield from _list_schemas_of_list(part, key)
     for key in ("not", "if", "then", "else"):
-        yield from _list_one(part, key)
+        yield from _list_schema(part, key)
     for key in ("dependentSchemas", "dependencies"):
-        yield from _list_named(part, key)
+        yield from _list_schemas_of_mapping(part, key)
 
 
-def _list_below(part: Part) -> Iterator[Part]:
-    """List the parts that are applied to what a value holds."""
+def _list_parts_for_children(part: Part) -> Iterator[Part]:
+    """List the parts that a part applies to the items, properties and names of a value."""
     for key in ("properties", "patternProperties"):
-        yield from _list_named(part, key)
+        yield from _list_schemas_of_mapping(part, key)
     for key in ("additionalProperties", "unevaluatedProperties", "propertyNames"):
-        yield from _list_one(part, key)
+        yield from _list_schema(part, key)
     for key in ("items", "additionalItems", "unevaluatedItems", "contains"):
-        yield from _list_one(part, key)
+        yield from _list_schema(part, key)
     for key in ("items", "prefixItems"):
-        yield from _list_many(part, key)
+        yield from _list_schemas_of_list(part, key)
 
 
-def _list_name_parts(part: Part, _key: object) -> Iterator[Part]:
-    return _list_one(part, "propertyNames")
+def _list_parts_for_names(part: Part, _key: object) -> Iterator[Part]:
+    """Yield the part that is applied to each name of an object."""
+    return _list_schema(part, "propertyNames")
 
 
-def _list_property_parts(part: Part, key: str) -> Iterator[Part]:
+def _list_parts_for_property(part: Part, key: str) -> Iterator[Part]:
     """Yield the parts that may be applied to the value of a property; too many only make the count too large."""
     properties = part.get("properties")
     is_named = isinstance(properties, dict) and key in properties
     if isinstance(properties, dict) and isinstance(properties.get(key), dict):
         yield properties[key]
-    # All patterns: whether one is found in the name takes a validator.
-    yield from _list_named(part, "patternProperties")
+    # All patterns, because only a validator can find out which of them match the name.
+    yield from _list_schemas_of_mapping(part, "patternProperties")
     if not is_named:
-        yield from _list_one(part, "additionalProperties")
-        yield from _list_one(part, "unevaluatedProperties")
+        yield from _list_schema(part, "additionalProperties")
+        yield from _list_schema(part, "unevaluatedProperties")
 
 
-def _list_item_parts(part: Part, index: int) -> Iterator[Part]:
-    """Yield the parts that are applied to an item: that of its position, or those behind the last position."""
-    yield from _list_one(part, "contains")
+def _list_parts_for_item(part: Part, index: int) -> Iterator[Part]:
+    """Yield the parts that are applied to an item: those of its position, or those for items behind all positions."""
+    yield from _list_schema(part, "contains")
     if index < _count_positions(part):
         for key in ("prefixItems", "items"):
             schemas = part.get(key)
@@ -231,31 +243,35 @@ def _list_item_parts(part: Part, index: int) -> Iterator[Part]:
                 yield schemas[index]
     else:
         for key in ("items", "additionalItems", "unevaluatedItems"):
-            yield from _list_one(part, key)
+            yield from _list_schema(part, key)
 
 
 def _count_positions(part: Part) -> int:
-    """Count the items of a list that have parts of their own."""
-    return max(len(schemas) if isinstance(schemas := part.get(key), list) else 0 for key in ("prefixItems", "items"))
+    """Count the positions of a list that have parts of their own."""
+    positions = [part.get(key) for key in ("prefixItems", "items")]
+    return max(len(schemas) if isinstance(schemas, list) else 0 for schemas in positions)
 
 
 _LISTERS: dict[str, Callable[[Part, Any], Iterator[Part]]] = {
-    "names": _list_name_parts,
-    "property": _list_property_parts,
-    "item": _list_item_parts,
+    "names": _list_parts_for_names,
+    "property": _list_parts_for_property,
+    "item": _list_parts_for_item,
 }
 
 
-def _list_one(part: Part, key: str) -> Iterator[Part]:
+def _list_schema(part: Part, key: str) -> Iterator[Part]:
+    """Yield the schema under a keyword, if it is an object."""
     if isinstance(part.get(key), dict):
         yield part[key]
 
 
-def _list_many(part: Part, key: str) -> Iterator[Part]:
+def _list_schemas_of_list(part: Part, key: str) -> Iterator[Part]:
+    """Yield the schemas in the list under a keyword, if it is a list."""
     schemas = part.get(key)
     yield from [schema for schema in schemas if isinstance(schema, dict)] if isinstance(schemas, list) else ()
 
 
-def _list_named(part: Part, key: str) -> Iterator[Part]:
+def _list_schemas_of_mapping(part: Part, key: str) -> Iterator[Part]:
+    """Yield the schemas by name under a keyword, if it has such."""
     schemas = part.get(key)
     yield from [schema for schema in schemas.values() if isinstance(schema, dict)] if isinstance(schemas, dict) else ()

@@ -19,19 +19,26 @@ _TYPED = frozenset(("type", "const", "enum"))
 """Keywords that say which type a value has."""
 
 _PERHAPS_TYPED = frozenset(("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf"))
-"""Keywords whose schemas may say it."""
+"""Keywords whose schemas may say which type a value has."""
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf", "then", "else")
-"""Keywords whose schemas are about the value itself, so that a type beside the keyword is theirs too."""
+"""Keywords whose schemas apply to the same value, so that a ``type`` beside the keyword holds for them too."""
 
-_INNER = ("items", "prefixItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contains")
+_MEMBER_KEYWORDS = (
+    "items",
+    "prefixItems",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contains",
+)
 
-_NAMED = ("properties", "patternProperties", "$defs", "definitions")
+_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntypedPart:
-    """A part of a schema with a keyword that says nothing about values of most types, and without a type."""
+    """A part of a schema without a type, and with a keyword that limits values of one type only."""
 
     path: str
     """Its place in the schema, like ``properties.amount``; empty for the whole schema."""
@@ -42,7 +49,7 @@ class UntypedPart:
 
 
 def find_untyped(schema: object, *, typed: bool = False) -> Iterator[UntypedPart]:
-    """Find the parts of a schema that need a ``type``, from the top; ``typed`` says that the whole needs none.
+    """Find the parts of a schema that need a ``type``, from the top; with ``typed`` the root needs none.
 
     Nothing is found in ``not`` and ``if``, where a missing type does not let more pass.
     """
@@ -55,17 +62,17 @@ def find_untyped(schema: object, *, typed: bool = False) -> Iterator[UntypedPart
         keyword = next((key for key in part if key in _TYPES), None)
         if keyword is not None and not typed and _PERHAPS_TYPED.isdisjoint(part):
             yield UntypedPart(path=path, keyword=keyword, type=_TYPES[keyword])
-        waiting += reversed(list(_list_parts(part, path, typed=typed)))
+        waiting += reversed(list(_list_inner_schemas(part, path, typed=typed)))
 
 
-def _list_parts(part: Mapping[str, Any], path: str, *, typed: bool) -> Iterator[tuple[object, str, bool]]:
-    """Yield the schemas within one: each with its path, and whether the outer ``type`` holds for it too."""
-    for key, value in part.items():
-        place = f"{path}.{key}" if path else key
-        if key in _NAMED and isinstance(value, Mapping):
-            yield from ((inner, f"{place}.{name}", False) for name, inner in value.items())
-        elif key in _SAME_VALUE or key in _INNER:
+def _list_inner_schemas(schema: Mapping[str, Any], path: str, *, typed: bool) -> Iterator[tuple[object, str, bool]]:
+    """Yield the schemas directly inside one, each with its path, and whether the outer ``type`` holds for it too."""
+    for key, value in schema.items():
+        key_path = f"{path}.{key}" if path else key
+        if key in _NAMED_SCHEMAS and isinstance(value, Mapping):
+            yield from ((inner, f"{key_path}.{name}", False) for name, inner in value.items())
+        elif key in _SAME_VALUE or key in _MEMBER_KEYWORDS:
             inner_typed = typed and key in _SAME_VALUE
             members = enumerate(value) if isinstance(value, list) else ()
-            yield from ((inner, f"{place}[{number}]", inner_typed) for number, inner in members)
-            yield value, place, inner_typed
+            yield from ((inner, f"{key_path}[{number}]", inner_typed) for number, inner in members)
+            yield value, key_path, inner_typed

@@ -1,7 +1,7 @@
-"""A SQLite file of ours: when it is opened, how it begins, who may write it, and what is told of one that is not ours.
+"""``SqliteFile``: a SQLite file that adjudge makes, its tables and locks, and the errors for a file of another program.
 
 Runs, their batches, labels and cached replies are kept in such files, each kind in tables of its own. Every file has a
-table ``about`` with its schema, and with facts about the whole.
+table ``about`` with its schema, and with facts about the whole file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from adjudge.formats.sqlite import BUSY_SECONDS, UNUSABLE, Mode, enter_wal, is_w
 from adjudge.formats.text import clean
 
 PAGE = 200
-"""Rows that ``stream`` reads at once."""
+"""The number of rows that ``stream`` reads at once."""
 
-_ABOUT = "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT"
+_ABOUT_TABLE = "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """A kind of file: its tables, how safe its commits are, and what is told of a file that cannot be used.
+    """A kind of file: its tables, how safe its commits are, and the messages for a file that cannot be used.
 
     The messages are templates with ``{path}``, ``{folder}``, ``{schema}`` and ``{why}``.
     """
@@ -91,7 +91,7 @@ class SqliteFile:
         """Open the file, and make its tables if it has none; raises ``AdjudgeError`` where it cannot be written."""
         with self._lock:
             if self._connection is None:
-                self._hold_connection(self._open_connection("make", self._explain_change))
+                self._keep_connection(self._open_connection("make", self._explain_change))
         return self
 
     def has_tables(self) -> bool:
@@ -122,27 +122,27 @@ class SqliteFile:
         """Give the connection, which no other thread uses meanwhile; what SQLite raises is raised as it is."""
         with self._lock:
             if self._connection is None:
-                self._hold_connection(self._open_connection(self._choose_mode(), self.explain_unreadable))
+                self._keep_connection(self._open_connection(self._choose_mode(), self.explain_unreadable))
             assert self._connection is not None  # noqa: S101 - for the type checker
             yield self._connection
 
     # ---------------------------------------------------------------- reading
 
     def ask(self, query: str, /, *values: object, **named: object) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
+        """Run a query and return its rows."""
         with self._reading() as connection:
             return connection.execute(query, named or values).fetchall()
 
     def ask_one(self, query: str, /, **named: object) -> dict[str, Any]:
-        """Return the only row of a query, by the names of its columns."""
+        """Run a query and return its only row, by the names of its columns."""
         with self._reading() as connection:
             cursor = connection.execute(query, named)
             return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
 
     def stream(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query, a page at a time, as they were when it began.
+        """Yield the rows of a query, read a page at a time, as they were when the query began.
 
-        On a connection of its own: a reader that is half-way must not stand in the way of a writer's commits.
+        It has a connection of its own, so that a reader that is half-way does not block a writer's commits.
         """
         try:
             with closing(self._open_connection(self._choose_mode(), self.explain_unreadable)) as connection:
@@ -166,9 +166,9 @@ class SqliteFile:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """Do several things in one transaction, after those of every other process; an error undoes all of them.
+        """Execute several statements in one transaction, which waits for those of other processes; an error undoes all.
 
-        A change within another is part of that one.
+        A change inside another change is part of the outer one.
         """
         with self._writing() as connection:
             if connection.in_transaction:
@@ -187,10 +187,14 @@ class SqliteFile:
         self.execute(KEEP_FACT, name, value)
 
     def clear_space(self) -> bool:
-        """Have what was deleted leave the file and the log beside it; false where others read the log still."""
+        """Remove deleted data from the file and the log beside it; return false if another process still reads the log.
+
+        ``VACUUM`` writes the file anew without free pages, which may still have deleted rows.
+        """
         with self._writing() as connection:
-            connection.execute("VACUUM")  # which leaves no free page, of these or of earlier rows
-            return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            connection.execute("VACUUM")
+            is_blocked = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            return not is_blocked
 
     # ---------------------------------------------------------------- errors
 
@@ -203,11 +207,13 @@ class SqliteFile:
         return AdjudgeError(self._fill_message(self.kind.unwritable, error))
 
     def _explain_change(self, error: Exception) -> AdjudgeError:
-        # A full disk and a lock that nobody frees say nothing against the file; anything else means it is damaged.
-        operational = isinstance(error, sqlite3.OperationalError)
-        return self.explain_unwritable(error) if operational else self.explain_unreadable(error)
+        """Make the error for a statement that failed to write: the file cannot be written, or it is damaged."""
+        # A full disk, or a lock that is never freed, does not mean that the file is damaged; any other error does.
+        is_operational = isinstance(error, sqlite3.OperationalError)
+        return self.explain_unwritable(error) if is_operational else self.explain_unreadable(error)
 
     def _fill_message(self, template: str, error: Exception | None = None) -> str:
+        """Fill a message of the file's kind with its path, folder and schema, and with the error's text."""
         reason = "" if error is None else clean(str(error)[:200], keep_lines=False)
         return template.format(path=self.path, folder=self.path.parent, schema=self.kind.schema, why=reason)
 
@@ -215,6 +221,7 @@ class SqliteFile:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection; an error of SQLite means that the file cannot be read, and raises ``UsageError``."""
         try:
             with self.using() as connection:
                 yield connection
@@ -223,6 +230,7 @@ class SqliteFile:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection; an error of SQLite becomes the one that ``_explain_change`` makes."""
         try:
             with self.using() as connection:
                 yield connection
@@ -230,21 +238,26 @@ class SqliteFile:
             raise self._explain_change(error) from None
 
     def _choose_mode(self) -> Mode:
+        """Return the mode to open in: ``read`` instead of ``write`` for a file that may not be written."""
         return "read" if self.mode == "write" and not is_writable(self.path) else self.mode
 
-    def _hold_connection(self, connection: sqlite3.Connection) -> None:
+    def _keep_connection(self, connection: sqlite3.Connection) -> None:
+        """Keep an open connection for later uses."""
         self._connection = connection
-        self._finalizer = weakref.finalize(self, connection.close)  # for a file that nobody closes
+        self._finalizer = weakref.finalize(self, connection.close)  # closes it if ``close`` is never called
 
     def _open_connection(self, mode: Mode, explain: Callable[[Exception], AdjudgeError]) -> sqlite3.Connection:
-        """Open the file; raises ``UsageError`` for another kind of file, and what ``explain`` makes of other errors."""
+        """Open the file.
+
+        Raises ``UsageError`` for a file of another kind, and for any other error the exception that ``explain`` makes.
+        """
         if self.kind.check is not None:
             self.kind.check(self.path)
         try:
             return open_sqlite(
                 self.path, mode=mode, patience=self._open_wait, prepare=partial(self._prepare_connection, mode)
             )
-        except UsageError:  # of another schema; it is a ValueError, and so one of these
+        except UsageError:  # of a file of another schema; it is a ValueError, so UNUSABLE would catch it
             raise
         except UNUSABLE as error:
             raise explain(error) from None
@@ -270,38 +283,41 @@ class SqliteFile:
             return
         connection.execute("BEGIN IMMEDIATE")
         if not _has_tables(connection):  # another process may have made them meanwhile
-            for statement in (_ABOUT, *self.kind.tables):
+            for statement in (_ABOUT_TABLE, *self.kind.tables):
                 connection.execute(statement)
             connection.execute("INSERT INTO about VALUES ('schema', ?)", (self.kind.schema,))
         connection.execute("COMMIT")
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
         """Raise ``UsageError`` for a file of another schema, or with a table, view or trigger that is not ours."""
-        # First, and nothing else before it: a table or view of another making may be one that is never read to its end.
-        made = [(name, _fold_blanks(statement)) for name, statement in list_statements(connection)]
-        there = {statement for _, statement in made}
+        # This comes before any query: a foreign table or view may be made so that reading it never ends.
+        statements = [(name, _fold_blanks(statement)) for name, statement in list_statements(connection)]
+        present = {statement for _, statement in statements}
         row = None
-        if _fold_blanks(_ABOUT) in there:
+        if _fold_blanks(_ABOUT_TABLE) in present:
             row = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
         if row is None or row[0] != self.kind.schema:
             raise UsageError(self._fill_message(self.kind.other_schema))
-        ours = {_fold_blanks(statement) for statement in (_ABOUT, *self.kind.tables)}
-        foreign = [name for name, statement in made if statement not in ours and statement not in _BOOKKEEPING]
-        if foreign:
-            raise self.explain_unreadable(ValueError(f"{foreign[0][:60]!r} in it is not as adjudge makes it"))
-        if ours - there:  # among them triggers, which keep what was written from being changed
-            raise self.explain_unreadable(ValueError(f"it lacks {min(ours - there)[:60]!r}, which adjudge makes"))
+        expected = {_fold_blanks(statement) for statement in (_ABOUT_TABLE, *self.kind.tables)}
+        allowed = {*expected, *_SQLITE_TABLES}
+        foreign_names = [name for name, statement in statements if statement not in allowed]
+        if foreign_names:
+            raise self.explain_unreadable(ValueError(f"{foreign_names[0][:60]!r} in it is not as adjudge makes it"))
+        missing = expected - present
+        if missing:  # a missing trigger would allow rows to be changed
+            raise self.explain_unreadable(ValueError(f"it lacks {min(missing)[:60]!r}, which adjudge makes"))
 
 
-_BOOKKEEPING = (
+_SQLITE_TABLES = (
     "CREATE TABLE sqlite_sequence(name,seq)",
     "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
     "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
 )
-"""Tables that SQLite makes itself, the last two when somebody has it analyse a file."""
+"""Tables that SQLite makes itself; the last two are made by ``ANALYZE``."""
 
 
 def _fold_blanks(statement: str) -> str:
+    """Write a statement with single blanks, so that statements can be compared."""
     return " ".join(statement.split())
 
 

@@ -1,4 +1,4 @@
-"""Text that is not trusted, and names that are not known, made fit for messages."""
+"""Untrusted text made safe for messages, and suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ from typing import Any
 from adjudge.formats.extent import find_excess
 from adjudge.formats.invisible import has_unseen, is_unseen
 
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def clean(text: str, *, keep_lines: bool = True) -> str:
     """Replace control, format and invisible characters: escape sequences and direction marks become ``·``."""
-    # Printable is not seen: fillers of Hangul and selectors of variants are letters and marks to Python.
+    # Python calls some invisible characters printable, such as fillers of Hangul and variation selectors.
     if text.isprintable() and not has_unseen(text):
         return text
     allowed = "\n\t" if keep_lines else ""
     hidden = {char for char in set(text) if char not in allowed and _is_hidden(char)}
-    return "".join(
-        char if char not in hidden or belongs_to_picture(text, place) else " " if char in "\n\t" else "·"
-        for place, char in enumerate(text)
-    )
+    cleaned = []
+    for index, char in enumerate(text):
+        if char not in hidden or belongs_to_picture(text, index):
+            cleaned.append(char)
+        else:
+            cleaned.append(" " if char in "\n\t" else "·")
+    return "".join(cleaned)
 
 
 @lru_cache(4_096)
 def _is_hidden(char: str) -> bool:
-    return unicodedata.category(char) in _HIDDEN or is_unseen(char)
+    """Return whether a character is a control, a format or another character that is not visible."""
+    return unicodedata.category(char) in _HIDDEN_CATEGORIES or is_unseen(char)
 
 
-def belongs_to_picture(text: str, place: int) -> bool:
-    """Return whether a character nobody sees says how the picture before it is drawn, as in nearly every emoji.
+def belongs_to_picture(text: str, index: int) -> bool:
+    """Return whether the invisible character at an index only changes how the picture before it is drawn.
 
-    It is a selector behind a picture, or a joiner between two of them. Anywhere else it hides something. Both pictures
-    of a joiner are seen, as one or side by side, so that all it can make is another picture.
+    In nearly every emoji there is a selector after a picture, or a joiner between two pictures. Anywhere else such a
+    character hides something. Two joined pictures are visible, as one or side by side, so a joiner there hides nothing.
     """
-    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    before, after = text[index - 1 : index], text[index + 1 : index + 2]
     if not before:
         return False
-    if text[place] == "\u200d":
+    if text[index] == "\u200d":
         return bool(after) and unicodedata.category(after) == "So" and _ends_picture(before)
-    return text[place] in "\ufe0e\ufe0f" and (unicodedata.category(before) == "So" or after == "\u20e3")
+    return text[index] in "\ufe0e\ufe0f" and (unicodedata.category(before) == "So" or after == "\u20e3")
 
 
 def _ends_picture(char: str) -> bool:
-    """Return whether a picture can end with a character: a sign, its selector, or the colour of a skin."""
+    """Return whether a picture can end with a character: a symbol, a selector, or a skin colour."""
     return unicodedata.category(char) == "So" or char == "\ufe0f" or "\U0001f3fb" <= char <= "\U0001f3ff"
 
 
@@ -56,15 +60,15 @@ LONGEST_ID = 200
 
 
 def clean_id(value: object) -> str | None:
-    """Clean an id that somebody else chose, as one short line; ``None`` for what is no text."""
+    """Clean an id that somebody else chose, as one short line; ``None`` if it is empty or no text."""
     return clean(value[:LONGEST_ID], keep_lines=False) if isinstance(value, str) and value else None
 
 
 QUOTED = 120
 """The most characters of content that one message quotes."""
 
-_SHOWABLE = 1_000_000
-"""Characters of a value, about, that are written to quote its beginning."""
+_MOST_SHOWABLE = 1_000_000
+"""A value of more characters than about this is not written out, even to show its beginning."""
 
 
 def quote(text: str, limit: int = QUOTED) -> str:
@@ -116,37 +120,41 @@ def find_nearest(name: str, choices: Iterable[str]) -> str | None:
 
 
 def _count_edits(first: str, second: str) -> int:
-    """Count the edits between two texts: the optimal string alignment distance."""
-    before: list[int] = []
-    row = list(range(len(second) + 1))
-    for at, letter in enumerate(first, 1):
-        following = [at]
-        for place, against in enumerate(second, 1):
-            edits = min(row[place] + 1, following[-1] + 1, row[place - 1] + (letter != against))
-            if at > 1 and place > 1 and letter == second[place - 2] and first[at - 2] == against:
-                edits = min(edits, before[place - 2] + 1)
-            following.append(edits)
-        before, row = row, following
-    return row[-1]
+    """Count the edits between two texts: the optimal string alignment distance.
+
+    Row ``i`` of the table has the distances between the first ``i`` letters of ``first`` and each beginning of
+    ``second``; only the last rows are kept.
+    """
+    row_before_last: list[int] = []
+    last_row = list(range(len(second) + 1))
+    for i, letter in enumerate(first, 1):
+        row = [i]
+        for j, other_letter in enumerate(second, 1):
+            edits = min(last_row[j] + 1, row[-1] + 1, last_row[j - 1] + (letter != other_letter))
+            if i > 1 and j > 1 and letter == second[j - 2] and first[i - 2] == other_letter:  # swapped neighbours
+                edits = min(edits, row_before_last[j - 2] + 1)
+            row.append(edits)
+        row_before_last, last_row = last_row, row
+    return last_row[-1]
 
 
 def show(value: Any) -> str:
     """Show a value as an error message does: its repr, cut at the length of a quotation."""
     try:
-        # Lists that are shared come to thousands of millions of values where each is written in its place.
-        text = f"a {type(value).__name__} too large to show" if find_excess(value, _SHOWABLE) else repr(value)
+        # A small list that shares its members many times over may have thousands of millions of values written out.
+        text = f"a {type(value).__name__} too large to show" if find_excess(value, _MOST_SHOWABLE) else repr(value)
     except Exception:  # noqa: BLE001 - an integer of 5,000 digits has no repr, and other people's types may raise
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
 
 
 def _escape_unprintable(text: str, limit: int) -> tuple[str, bool]:
-    """Escape what cannot be printed, in at most ``limit`` characters, and return whether that cut the text off."""
+    """Escape unprintable characters; return at most ``limit`` characters, and whether the text was cut off."""
     if len(text) <= limit and text.isprintable():
         return text, False
     escaped = ""
-    for place, character in enumerate(text[: limit + 1]):
-        is_plain = character.isprintable() or belongs_to_picture(text, place)
+    for index, character in enumerate(text[: limit + 1]):
+        is_plain = character.isprintable() or belongs_to_picture(text, index)
         piece = character if is_plain else character.encode("unicode_escape", "surrogatepass").decode()
         if len(escaped) + len(piece) > limit:
             return escaped, True

@@ -13,7 +13,7 @@ def get_now() -> datetime:
 def read_zoned_time(text: object) -> datetime | None:
     """Read a time with its zone (ISO 8601), and return it in UTC; ``None`` for anything else.
 
-    A time that its zone moves out of the years that there are is none either: a stranger's ledger can hold it.
+    That includes a time that its zone moves out of the years that Python has, which a ledger from elsewhere may hold.
     """
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None

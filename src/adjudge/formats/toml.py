@@ -12,7 +12,7 @@ _DOTTED = rf"({_PART}[ \t]*\.[ \t]*){{50}}"
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Read a TOML document; raises ``ValueError`` with one line for what cannot be read."""
+    """Read a TOML document; raises ``ValueError`` with a message of one line if it cannot be read."""
     import tomllib
 
     import re2
@@ -26,5 +26,5 @@ def read_toml(text: str) -> dict[str, Any]:
         raise ValueError(flatten(str(error), 200)) from None
     except RecursionError:
         raise ValueError("nested too deeply to read") from None
-    except ValueError:  # what is left is what int() says of a number with more than 4,300 digits
+    except ValueError:  # from int(), for a number of more than 4,300 digits
         raise ValueError("it holds a number or a time that cannot be read") from None

@@ -1,4 +1,4 @@
-"""Plain data into values of a type, from any number of threads."""
+"""Typed values read from plain data or JSON by msgspec, safely from several threads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ T = TypeVar("T")
 _LOCK = threading.Lock()
 
 _READY: set[Any] = set()
+"""Types that are prepared."""
 
 
 def prepare_type(kind: Any) -> None:
-    """Build msgspec's description of a type, once and in one thread at a time, before it is used.
+    """Let msgspec build its description of a type before the type is used, once and in one thread at a time.
 
     msgspec 0.22 publishes the description of a dataclass before it is complete. A second thread that uses it then
     crashes the process with a segmentation fault; two first requests at the same time were enough.

@@ -1,7 +1,7 @@
-"""The request that an approval is bound to, as a digest that whoever asks and whoever resumes compute alike.
+"""The digest of a request for approval, to which the approval is bound: the same when people are asked and afterwards.
 
-An approval says yes to one content, for one task, at a gate with these rules, this rubric, these people. Were it bound
-to less, the yes of one question would open another that merely looks like it.
+An approval is for one content, for one task, at a gate with these rules, this rubric and these people. If it were bound
+to less, the approval of one request would open another that only looks like it.
 
 What else a resumed decision has to match is decided in ``gate.py`` (``Check.resume``).
 """
@@ -41,27 +41,36 @@ def digest_request(
     metadata: Mapping[str, Any],
     terms: Mapping[str, Any],
 ) -> str:
-    """SHA-256 of RFC 8785 of one request; ``basis`` is ``make_basis``, ``terms`` are ``describe_terms``."""
-    about = {"schema": SCHEMA, "gate": gate, "subject": subject}
-    return _digest({**about, "basis": to_plain(basis), "metadata": to_plain(metadata), "terms": dict(terms)})
+    """Digest a request for approval: SHA-256 of its canonical JSON (RFC 8785), in hexadecimal.
+
+    ``subject`` is the digest of the content, ``basis`` comes from ``make_basis`` and ``terms`` from ``describe_terms``.
+    """
+    members = {"schema": SCHEMA, "gate": gate, "subject": subject}
+    return _digest({**members, "basis": to_plain(basis), "metadata": to_plain(metadata), "terms": dict(terms)})
 
 
 def make_basis(
     digests: Mapping[str, str], rubric: Rubric | None, rules: Iterable[Rule], policy: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Describe the basis of a decision: digests of task, context, reference, rubric and rules, and the policy."""
+    """Describe what a decision rests on: digests of task, context, reference, rubric and rules, and the policy.
+
+    ``digests`` are those of task, context and reference, by their names.
+    """
     basis: dict[str, Any] = {name: digests.get(name) for name in CONTEXT}
     basis["rubric"] = None if rubric is None else _digest_rubric(rubric)
     return basis | {"rules": _digest([_describe_rule(rule) for rule in rules]), "policy": dict(policy)}
 
 
 def find_other(pending: Decision, contents: Mapping[str, object]) -> str | None:
-    """Name the content, task, context or reference that is not the one that a decision holds back."""
+    """Name the first of content, task, context and reference that differs from what a decision holds back.
+
+    Returns ``None`` if none of the given ones differs. A value that cannot be read differs.
+    """
     for name, value in contents.items():
         expected = pending.subject if name == "content" else pending.basis.get(name)
         try:
             digest = None if value is None and name != "content" else digest_text(content_text(value, label=name))
-        except AdjudgeError:
+        except AdjudgeError:  # a value that cannot be read; no digest is empty
             digest = ""
         if digest != expected:
             return name
@@ -69,59 +78,64 @@ def find_other(pending: Decision, contents: Mapping[str, object]) -> str | None:
 
 
 def describe_terms(ask: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe who is asked, and how, as plain data: the same for equal terms, however they were written down.
+    """Describe the arguments of an approval request, such as who is asked, as plain data that is equal for equal terms.
 
-    What ``Approvals`` would take as the default is written like what was given; what only another asker knows is kept.
+    A default of ``Approvals`` is described as if it had been passed, and a set of approvers in sorted order. Arguments
+    that only another asker knows are described too.
     """
     arguments = {"required": 1, "expires_in": None, "on_expiry": "deny", "first": None, "execution": None} | dict(ask)
     people, first = arguments.pop("approvers", ()), arguments.pop("first")
     is_list = isinstance(people, Iterable) and not isinstance(people, str | Mapping)
     terms = {name: _describe(value) for name, value in arguments.items() if name != "metadata"}
-    # Sorted: the same people are the same people, and a set has another order in every process.
-    terms["approvers"] = sorted({_compose(name) for name in people}) if is_list else _describe(people)
+    # Sorted, because the order of approvers means nothing, and a set has another order in every process.
+    terms["approvers"] = sorted({_normalise_name(name) for name in people}) if is_list else _describe(people)
     terms["first"] = None if first is None else _describe_judge(first)
     terms["metadata"] = to_plain(arguments.get("metadata") or {})
     return terms
 
 
 def _digest(value: Any) -> str:
+    """Digest plain data: SHA-256 of its canonical JSON (RFC 8785), in hexadecimal."""
     import json
 
     from adjudge.ledger.payload import encode_payload
 
-    # Twice: a number beyond 2^53 is a text once a ledger has kept it, and a request read back from there is the same.
+    # Encoded twice: a ledger turns a number beyond 2^53 into a text, and a request that is read back from it must have
+    # the same digest.
     return sha256(encode_payload(json.loads(encode_payload({"of": value})))).hexdigest()
 
 
 def _digest_rubric(rubric: Rubric) -> str:
-    # A rubric's own digest names a function that is one of its rules, and does not know what it does.
+    """Digest a rubric, and the functions of its rules."""
+    # The rubric's own digest covers only the name of a rule's function, and not what the function does.
     rules = [criterion.rule for criterion in rubric.criteria if criterion.rule is not None]
     return _digest([rubric.digest, *[_describe_rule(rule) for rule in rules]]) if rules else rubric.digest
 
 
 def _describe_rule(rule: Rule) -> dict[str, Any]:
-    """Describe a rule so that two rules that judge alike are equal in every process.
+    """Describe a rule as plain data that is equal in every process for rules that do the same.
 
-    A shipped one is described by its kind and options, any other (also one of the kind ``python``) by its function too.
+    A shipped rule is described by its kind and options. Any other, and one of the kind ``python``, is described by its
+    function too.
     """
     description = {"name": rule.name, "severity": rule.severity, "description": rule.description}
     description |= {"needs_reference": rule.needs_reference, "spec": to_plain(rule.spec)}
     function = rule.evaluate
     if isinstance(function, ShippedCheck):
-        # Under this name in every digest that was stored: to change it, change SCHEMA.
+        # Stored digests were made with the name "given". If it changes, SCHEMA has to change.
         description["given"] = [function.kind, to_plain(function.options)]
         if function.kind != "python":
             return description
         function = function.run
-    # Its name is not enough: another function can have the same one.
+    # The rule's name is not enough: a rule with another function can have the same name.
     return {**description, "function": _describe_function(function)}
 
 
 def _describe_function(function: Any, depth: int = 0) -> dict[str, Any]:
-    """Describe a function by its identity, and by the values it was made with; the same in every process.
+    """Describe a function by its identity and by the values in its closure and defaults; equal in every process.
 
-    The identity knows a list or a mapping by its type alone, because a function may collect what it saw in one. A rule
-    is made with lists of words, so an approval looks at what they hold.
+    The identity covers only the type of a list or a mapping, because a function may collect values in one. A rule is
+    often made with a list of words, so their members are described here too.
     """
     if isinstance(function, functools.partial):
         arguments = [_describe(function.args, depth + 1), _describe(function.keywords, depth + 1)]
@@ -134,7 +148,7 @@ def _describe_function(function: Any, depth: int = 0) -> dict[str, Any]:
 
 
 def _describe_judge(judge: Any, depth: int = 0) -> Any:
-    """Describe a judge by its name, its rubric and its seats: what stays the same in another process."""
+    """Describe a judge by its name, rubric, strategy and seats, which are equal in every process."""
     if isinstance(judge, str):
         return judge
     name = getattr(judge, "name", None)
@@ -151,7 +165,7 @@ def _describe_judge(judge: Any, depth: int = 0) -> Any:
 
 
 def _describe(value: Any, depth: int = 0) -> Any:
-    """Describe a value as plain data that is the same in every process: by its name, where it has no plain form."""
+    """Describe a value as plain data that is equal in every process; an object without members by its type and name."""
     if value is None or isinstance(value, str | bool | int | float):
         return to_plain(value)
     if isinstance(value, timedelta):
@@ -164,7 +178,7 @@ def _describe(value: Any, depth: int = 0) -> Any:
 
 
 def _describe_members(value: Any, depth: int) -> Any:
-    """Describe a value by its members, or by its code; ``None`` where neither can be looked at."""
+    """Describe a mapping, list or set by its members, and a function by its code; ``None`` for any other value."""
     if isinstance(value, Mapping):
         return {str(key): _describe(member, depth) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -174,5 +188,6 @@ def _describe_members(value: Any, depth: int) -> Any:
     return _describe_function(value, depth) if hasattr(value, "__code__") else None
 
 
-def _compose(name: object) -> str:
+def _normalise_name(name: object) -> str:
+    """Return a name in composed form (NFC); a description of any other value, which ``Approvals`` will refuse."""
     return unicodedata.normalize("NFC", name) if isinstance(name, str) else repr(_describe(name))

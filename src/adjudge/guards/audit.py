@@ -1,8 +1,7 @@
-"""Audits: a gate sends a random share of what its judge let through to people afterwards, and holds no call for it.
+"""Audits: a gate sends a random share of the contents that its judge let through to people afterwards.
 
-What the answers of people show, and the alarm, are in ``monitor.py``.
-
-When the alarm is raised is decided in ``trust/e_process.py`` (``ShareTest.is_broken``).
+No call waits for their answers. The answers are counted in ``monitor.py``, and when the alarm is raised is decided in
+``trust/e_process.py`` (``ShareTest.is_broken``).
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from adjudge.ledger.columns import AUDIT_FAILED, MODEL_CHANGED
 from adjudge.result import JudgeChainResult, JudgeResult
 
 AUDIT_EXPIRES_IN = 7 * 86_400.0
-"""Seconds that people have for the answer to an audit, unless somebody says."""
+"""Seconds that people have for the answer to an audit by default."""
 
 LONGEST_AUDIT = 366 * 86_400.0
 
-_random = secrets.SystemRandom()
+_system_random = secrets.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +85,22 @@ class Audit:
 
     def draws(self) -> bool:
         """Return, at random, whether the next one is audited; nothing that the content's author writes changes that."""
-        return self.share >= 1 or _random.random() < self.share
+        return self.share >= 1 or _system_random.random() < self.share
 
 
 def read_audit(value: float | Audit | None, *, where: str) -> Audit | None:
-    """Return what a gate's ``audit`` means: a number is the share."""
+    """Return the audit of a gate's argument ``audit``: an ``Audit`` or ``None`` as it is, a number as its share."""
     if value is None or isinstance(value, Audit):
         return value
     return Audit(share=check_share("audit", value, where=where))
 
 
 LONGEST_MODEL = 200
-"""Characters of a model's name that are compared: it is what a server says of itself."""
+"""Characters of a model's name that are compared, because a server could report a name of any length."""
 
-Shown = Callable[[], Coroutine[Any, Any, Mapping[str, Any]]]
-"""Reads what people are shown of a content: the arguments ``content`` and ``texts`` of ``Approvals.request``."""
+ShownReader = Callable[[], Coroutine[Any, Any, Mapping[str, Any]]]
+"""A function that returns what people are shown of a content, as arguments of ``Approvals.request``: ``content`` and
+``texts``."""
 
 
 class Auditor:
@@ -111,63 +111,68 @@ class Auditor:
         self._approvers = audit.approvers or tuple(approvers)
         self._reader = MonitorReader(approvals.ledger, gate)
         self._is_prepared = False
-        self._verdict = "quiet"
+        self._last_verdict = "quiet"
 
     async def read(self) -> Monitor:
-        """Return what the audits show, after notifying webhook and ``on_change`` if that is not what they showed."""
+        """Read the monitor from the ledger, and notify the webhook and ``on_change`` if its verdict has changed."""
         if not self._is_prepared:
             await self._approvals.ledger.prepare()
             self._is_prepared = True
         monitor = await self._reader.read()
-        before, self._verdict = self._verdict, monitor.verdict
-        # That there are few labels yet is not news at the first look.
-        if monitor.verdict not in (before, "too few labels" if before == "quiet" else before):
+        last_verdict, self._last_verdict = self._last_verdict, monitor.verdict
+        # At the first read, "too few labels" is what everybody expects, and no change.
+        is_first_labels = last_verdict == "quiet" and monitor.verdict == "too few labels"
+        if monitor.verdict != last_verdict and not is_first_labels:
             logger.warning("%s", monitor.explain())
             self._approvals.announce_monitor(monitor)
             await notify(self._audit.on_change, monitor, name="on_change")
         return monitor
 
-    async def follow(self, decision: Decision, read_shown: Shown) -> None:
-        """Note the model that judged, and ask people about the decision if it is drawn.
+    async def follow(self, decision: Decision, read_shown: ShownReader) -> None:
+        """Record the judge's model if it is new, and ask people about the decision if it is drawn for an audit.
 
-        The decision is recorded, and nothing here changes it: what goes wrong is recorded where that is possible, as an
-        audit that nobody answered, and logged.
+        The decision was recorded before, and nothing here changes it. If asking fails, that is logged and recorded as
+        an audit that nobody answered.
         """
         if decision.result is None or decision.result.decided_by != "judge":
             return
-        monitor, error = await call_safely(self._note_models, decision.result)
+        monitor, error = await call_safely(self._record_new_models, decision.result)
         if error is not None:
-            self._log(error, "its monitor could not be read")
-        at_once = isinstance(monitor, Monitor) and monitor.draws_at_once > 0
+            self._log_error(error, "its monitor could not be read")
+        # After a change of the model, every call is audited for a while, and not a random share.
+        is_forced = isinstance(monitor, Monitor) and monitor.draws_at_once > 0
         was_let_through = decision.allowed and decision.decided_by == "judge" and decision.approval_id is None
-        if not was_let_through or not (at_once or self._audit.draws()):
+        if not was_let_through or not (is_forced or self._audit.draws()):
             return
         _, error = await call_safely(self.request, decision, read_shown)
         if error is not None:
-            self._log(error, "nobody could be asked about a decision that was drawn for an audit")
+            self._log_error(error, "nobody could be asked about a decision that was drawn for an audit")
             _, error = await call_safely(self._record_failure, decision, error)
         if error is not None:
-            self._log(error, "an audit that failed was not recorded")
+            self._log_error(error, "an audit that failed was not recorded")
 
-    async def _note_models(self, result: JudgeResult) -> Monitor:
-        """Record the models that were not seen before, and return the state after that."""
+    async def _record_new_models(self, result: JudgeResult) -> Monitor:
+        """Record the models of a result that the monitor does not know, and return the monitor after that."""
         monitor = await self.read()
-        models = dict.fromkeys(flatten(model, LONGEST_MODEL) for model in _list_models(result))
-        # Calls at the same time may have recorded more than the most; without max(), a negative end lets more through.
-        room = max(0, MOST_MODELS - len(monitor.models))
-        new = [model for model in models if model not in monitor.models][:room]
-        for model in new:
+        models = dict.fromkeys(flatten(model, LONGEST_MODEL) for model in _find_models(result))
+        # Not below 0, which would slice from the end: simultaneous calls may have recorded more models than the limit.
+        most_new = max(0, MOST_MODELS - len(monitor.models))
+        new_models = [model for model in models if model not in monitor.models][:most_new]
+        for model in new_models:
             payload = {"schema": "adjudge/model-changed/1", "gate": self._gate, "model": model, "result": result.id}
             await self._approvals.ledger.append(payload, kind=MODEL_CHANGED, subject=result.subject or "")
-        return await self.read() if new else monitor
+        return await self.read() if new_models else monitor
 
-    async def request(self, decision: Decision, read_shown: Shown, planted: Mapping[str, str] | None = None) -> None:
-        """Ask people about a decision; ``planted`` says by whom and why a content was made up for it.
+    async def request(
+        self, decision: Decision, read_shown: ShownReader, planted: Mapping[str, str] | None = None
+    ) -> None:
+        """Ask people about a decision that let a content through.
 
-        Raises ``AdjudgeError`` where the content cannot be redacted, and what ``Approvals.request`` raises.
+        ``planted`` says by whom and why the content was made up, if it was. Raises ``AdjudgeError`` if the content
+        cannot be redacted, and what ``Approvals.request`` raises.
         """
-        shown = await read_shown()
-        if "content" not in shown:
+        shown_arguments = await read_shown()
+        if "content" not in shown_arguments:
             raise AdjudgeError("the redaction of the content failed, so people cannot read it")
         await self._approvals.request(
             decision,
@@ -176,23 +181,25 @@ class Auditor:
             expires_in=self._audit.expires_in,
             audit=self._audit.terms,
             planted=planted,
-            **shown,
+            **shown_arguments,
         )
 
     async def _record_failure(self, decision: Decision, error: Exception) -> None:
+        """Record that nobody could be asked about a decision that was drawn; the monitor counts it as unanswered."""
         payload: dict[str, Any] = {"schema": "adjudge/audit-failed/1", "gate": self._gate, "audit": self._audit.terms}
         payload |= {"decision": decision.id, "problem": type(error).__name__}
         await self._approvals.ledger.append(payload, kind=AUDIT_FAILED, subject=decision.subject or "")
 
-    def _log(self, error: Exception, problem: str) -> None:
+    def _log_error(self, error: Exception, problem: str) -> None:
+        """Log a problem with the error's type; the error itself, which may quote the content, only for debugging."""
         logger.error("gate %r: %s: %s", self._gate, problem, type(error).__name__)
         logger.debug("gate %r: %s", self._gate, problem, exc_info=error)
 
 
-def _list_models(result: JudgeResult) -> Iterator[str]:
-    """List the models that answered, as they reported themselves, in every seat that passed or failed."""
+def _find_models(result: JudgeResult) -> Iterator[str]:
+    """Yield the names that models reported for themselves, in a result and in its seats, unless these are undecided."""
     if result.model and result.outcome != "undecided":
         yield result.model
     if isinstance(result, JudgeChainResult):
         for seat in result.results:
-            yield from _list_models(seat)
+            yield from _find_models(seat)

@@ -26,8 +26,8 @@ class Blocked(AdjudgeError):
     """
 
     def __init__(self, decision: Decision) -> None:
-        again = "; calling it again asks anew: once people approved, go on with resume(error.decision, content=...)"
-        super().__init__(decision.explain() + again * decision.pending)
+        hint = "; calling it again asks anew: once people approved, go on with resume(error.decision, content=...)"
+        super().__init__(decision.explain() + (hint if decision.pending else ""))
         self.decision = decision
 
 
@@ -151,7 +151,7 @@ class Decision:
             check_choice(name, getattr(self, name), choices, where="a decision")
         if self.pending and self.allowed:
             raise UsageError("a decision that is pending is not allowed; leave allowed false until a person approved")
-        # Held here, no gate of today or tomorrow can let something through in a judge's name that no judge passed.
+        # Checked here, so that no mistake in a gate can let a content through in the name of a judge that did not pass.
         results = (self.result, self.answer if self.decided_by == "judge" else None)
         passed = any(
             result is not None and result.passed and result.decided_by == self.decided_by for result in results
@@ -170,9 +170,9 @@ class Decision:
         state = "pending" if self.pending else "allowed" if self.allowed else "blocked"
         parts = [self.detail] if self.detail else []
         if self.result is not None:
-            # Beside the word of a person the outcome of what was held back would read like a second decision.
-            answered = self.approval_id is not None and not self.pending
-            parts.append(f"judged before: {self.result.explain()}" if answered else self.result.explain())
+            # After a person's answer, the judge's outcome would read like a second decision without "judged before".
+            is_answered = self.approval_id is not None and not self.pending
+            parts.append(f"judged before: {self.result.explain()}" if is_answered else self.result.explain())
         return clean(f"{state} by {self.decided_by}" + (f": {'; '.join(parts)}" if parts else ""), keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class Decision:
 def supersede(
     decision: Decision, *, allowed: bool, decided_by: DecidedBy, detail: str, answer: JudgeResult | None = None
 ) -> Decision:
-    """Make the decision that takes the place of a pending one: with an id and a time of its own, and not pending."""
+    """Make the decision that replaces a pending one: a copy that is not pending, with a new id and the present time."""
     return replace(
         decision,
         pending=False,
@@ -217,7 +217,7 @@ def supersede(
 
 
 def block(decision: Decision, reason: str) -> Decision:
-    """Make the decision that takes the place of one, and blocks by policy."""
+    """Make the decision that replaces another one, and blocks by policy for a reason."""
     return supersede(decision, allowed=False, decided_by="policy", detail=reason, answer=decision.answer)
 
 
@@ -265,7 +265,7 @@ class Asker(Protocol):
     # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
     @property
     def request(self) -> Callable[..., Coroutine[Any, Any, str]]:
-        """Ask about a decision that holds content back; ``how`` is the gate's ``ask``. Return an id."""
+        """Ask about a decision that holds content back; keyword arguments are the gate's ``ask``. Return an id."""
         ...
 
     def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer]:

@@ -1,4 +1,4 @@
-"""A gate around a function: its argument is checked before it runs, or its result before it is handed on."""
+"""The decorator ``Gate.guard``: a gate checks a function's argument before it runs, or its result afterwards."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _wrap_async(
     @functools.wraps(function)
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         if argument is not None:
-            bound = _bind(signature, args, kwargs)
-            await _let_through(gate, bound.arguments[argument], _ARGUMENT.format(argument))
+            bound = _bind_arguments(signature, args, kwargs)
+            await _check_value(gate, bound.arguments[argument], _ARGUMENT_LABEL.format(argument))
             return await function(*bound.args, **bound.kwargs)
         returned = await function(*args, **kwargs)
-        await _let_through(gate, returned, _RETURNED)
+        await _check_value(gate, returned, _RESULT_LABEL)
         return returned
 
     return guarded
@@ -65,43 +65,47 @@ def _wrap_sync(
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if argument is None:
             returned = function(*args, **kwargs)
-            run_sync(_let_through(gate, returned, _RETURNED))
+            run_sync(_check_value(gate, returned, _RESULT_LABEL))
             return returned
-        bound = _bind(signature, args, kwargs)
-        run_sync(_let_through(gate, bound.arguments[argument], _ARGUMENT.format(argument)))
+        bound = _bind_arguments(signature, args, kwargs)
+        run_sync(_check_value(gate, bound.arguments[argument], _ARGUMENT_LABEL.format(argument)))
         return function(*bound.args, **bound.kwargs)
 
     return guarded
 
 
-_ARGUMENT, _RETURNED = "the argument {!r}", "what the function returned"
+_ARGUMENT_LABEL, _RESULT_LABEL = "the argument {!r}", "what the function returned"
 
 
-async def _let_through(gate: GuardingGate, value: object, label: str) -> None:
-    """Raise ``Blocked`` unless the gate lets a value through."""
+async def _check_value(gate: GuardingGate, value: object, label: str) -> None:
+    """Raise ``Blocked`` unless the gate lets a value through; ``label`` names the value in its detail."""
     decision = await gate.check(value)
-    # People take hours, and the program may change its own list meanwhile: they approved what it was.
-    if decision.allowed and decision.approval_id is not None and not _is_same(decision, value):
+    # People may take hours, and the program may change the value meanwhile. They approved only what it was before.
+    if decision.allowed and decision.approval_id is not None and not _is_unchanged(decision, value):
         decision = await gate.withdraw(decision, f"{label} was changed while a person was waited for")
     if not decision.allowed:
         raise Blocked(decision)
 
 
-def _is_same(decision: Decision, value: object) -> bool:
+def _is_unchanged(decision: Decision, value: object) -> bool:
+    """Return whether a value is still the content that a decision is about."""
     try:
         return digest_text(content_text(value)) == decision.subject
     except UsageError:  # it cannot be read any more
         return False
 
 
-def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+def _bind_arguments(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments:
+    """Bind the arguments of a call to the function's parameters, with defaults filled in."""
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()  # a default goes through the gate like anything else
     return bound
 
 
 def _check_function(gate: GuardingGate, function: Callable[..., Any], argument: str | None) -> None:
-    """Raise ``UsageError`` for what a gate cannot guard: its argument of this name or, without one, its value."""
+    """Raise ``UsageError`` unless a gate can guard a function's argument of this name, or its result if ``None``."""
     where = f"gate {gate.name!r} cannot guard {getattr(function, '__qualname__', function)!r}"
     if not inspect.isroutine(function):
         raise UsageError(f"{where}: it is not a function")

@@ -1,4 +1,4 @@
-"""Shared by the guards: the question that is asked, and the event that reports the outcome of a check."""
+"""Guard events, which report the outcome of a check, and the making of a guard's question to a judge."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ def make_guard_question(
     metadata: Mapping[str, Any] | None = None,
     wants_everybody: bool = False,
 ) -> Question:
-    """Make a question of a guard: its wording, what is checked as data, and how to read the reply.
+    """Make a guard's question to a judge from its wording, the checked data (``parts``) and the reader of replies.
 
-    ``subject`` is the SHA-256 of what is checked; ``wants_everybody`` lets counting chains wait for every seat.
+    ``answer`` reads the reply. ``subject`` is the SHA-256 of the checked data. With ``wants_everybody``, chains that
+    count votes wait for every seat.
     """
     all_parts = tuple(parts)
     digest = digest_question(wording, all_parts)

@@ -1,8 +1,8 @@
-"""Rules, then a judge, then perhaps a person: may this go through?
+"""Gates: decide whether content may go through, by rules, then a judge, then perhaps a person.
 
-A gate holds configuration only; whatever is about one content is in the ``Decision``. What goes wrong on the way
-(a judge that is down, content that cannot be read, a redaction that raises, a ledger that does not take the entry)
-blocks, unless somebody asked by name to let it through, and then the decision says ``decided_by="policy"``.
+A gate holds configuration only; everything about one content is in the ``Decision``. If something goes wrong (a judge
+is down, content cannot be read, a redaction raises, a ledger refuses the entry), the content is blocked, unless an
+option lets it through; then the decision says ``decided_by="policy"``.
 
 What a gate does with a result that is no pass is decided in ``gate_policy.py`` (``choose_step``), and whether a
 certificate covers a result in ``certificate/qualification.py`` (``qualify``).
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 
 
 class Check:
-    """One check under way: what was asked and since when. It lives as long as the call."""
+    """One check of one content by a gate; it lives as long as the call."""
 
     __slots__ = (
         "asks_always",
@@ -116,14 +116,14 @@ class Check:
     ) -> None:
         self.gate = gate
         self.asks_always = asks_always
-        """True if people decide even where the judge passes it, because they were asked about it before."""
+        """True if people are asked about a content that the judge passes too."""
         self.request = request
         self.context = {name: value for name, value in context.items() if value is not None}
         """Task, context and reference; plain data once ``run`` has read them, like the content."""
         self.digests: dict[str, str] = {}
         self.metadata = metadata
         self.observes = gate.mode == "observe"
-        """True if it lets everything through."""
+        """True if it only records what it would decide, and lets everything through."""
         self.started = time.perf_counter()
         self.subject: str | None = None
         self.content: object = None
@@ -132,8 +132,8 @@ class Check:
         """Check by rules, then the judge, then the policy, then perhaps a person, and record the decision."""
         gate = self.gate
         try:
-            # Read once: this copy is judged, bound to an approval, shown to people and recorded, so that all of them
-            # are about one thing, whatever becomes of the caller's object.
+            # Read once: this copy is judged, bound to an approval, shown to people and recorded, so that all of this is
+            # about the same content even if the caller changes the object meanwhile.
             content = read_content(content)
             self.subject = digest_text(write_plain(content)[0])
             self.context = {name: read_content(value, label=name) for name, value in self.context.items()}
@@ -143,7 +143,7 @@ class Check:
             return await self._conclude(self._make_undecided(error), readable=False)
         self.content = content
         reference = self.context.get("reference")
-        # Each is handed a copy of its own: a rule that changes what it is given changes nothing for the next.
+        # Each rule gets its own copy, so that one that changes the content does not affect the next.
         rule_results = [await rule.check(copy_plain(content), copy_plain(reference)) for rule in gate.rules]
         result, readable = self._decide_by_rules(rule_results), True
         sampled = result is not None or gate.takes(self.subject)
@@ -151,7 +151,7 @@ class Check:
             result, readable = await self._judge(copy_plain(content), rule_results)
         if result is None:
             detail = f"not sampled (sample={gate.sample:g})"
-            return await self._record(self._make("policy", allowed=True, detail=detail, sampled=False))
+            return await self._record(self._make_decision("policy", allowed=True, detail=detail, sampled=False))
         return await self._conclude(result, readable=readable)
 
     async def plant(self, content: object, auditor: Auditor, planted: Mapping[str, str]) -> None:
@@ -161,16 +161,17 @@ class Check:
         self.context = {name: read_content(value, label=name) for name, value in self.context.items()}
         judge = self.gate.judge.name if self.gate.judge is not None else "rules"
         result = JudgeResult(outcome="passed", judge=judge, decided_by="policy", attempts=0, subject=self.subject)
-        decision = self._make("policy", allowed=True, result=result)
-        await auditor.request(decision, self._read_shown, planted)
+        decision = self._make_decision("policy", allowed=True, result=result)
+        await auditor.request(decision, self._make_shown_arguments, planted)
 
-    async def refuse(self, why: str) -> Decision:
-        """Make and record the decision about what could not be read."""
+    async def refuse(self, reason: str) -> Decision:
+        """Make and record the decision about something that could not be read: it blocks, unless the gate observes."""
         await self._set_mode(None, None)
         if self.observes:
-            decision = self._make("policy", allowed=True, detail=f"{self._observed}: {why}", would_allow=False)
+            detail = f"{self._observed_detail}: {reason}"
+            decision = self._make_decision("policy", allowed=True, detail=detail, would_allow=False)
         else:
-            decision = self._make("policy", detail=why, would_allow=False)
+            decision = self._make_decision("policy", detail=reason, would_allow=False)
         return await self._record(decision)
 
     async def resume(
@@ -180,40 +181,40 @@ class Check:
 
         ``contents`` are the content, task, context and reference that are about to be used, ``metadata`` what is known
         of them now (``None``: it is not compared). ``Gate.resume`` has found that the decision is pending at this gate,
-        and, where it was given an id, that it is the one in the ledger. A ``Decision`` that a program hands in is bound
-        by 2 and 4. Then a decision allows only after these checks, in this order:
+        and, where it was given an id, that it is the one in the ledger. A ``Decision`` that a program passes is checked
+        by 2 and 4. The returned decision allows only after these checks, in this order:
 
-        1. The contents and the metadata are those that were held back, since people said yes to those, in that place
-           (``_find_other_content``).
+        1. The contents and the metadata are those that were held back, since people approved only those
+           (``_find_content_mismatch``).
         2. The gate has the rubric, rules, policy and approval terms under which people were asked, since a yes under
            stricter ones must not open a laxer gate (``_find_changed_terms``).
         3. The answer is a plain yes or no, since nothing else may be taken for a yes (``_read_answer``). ``Approvals``
            return one only if the ledger confirms it, since the table beside it can be changed by hand.
-        4. The answer is about this content, gate, request and judgement, since people answer many
-           (``_find_other_request``).
-        5. The terms are still the same, since people take hours (``_find_changed_terms`` again).
+        4. The answer is about this content, gate, request and judgement, since people answer many requests
+           (``_find_request_mismatch``).
+        5. The terms are still the same, since people may take hours to answer (``_find_changed_terms`` again).
         6. The approval is ``approved`` in its table (an approval, once approved, stays approved), and one of an HTTP
            request, or of a tool's call, was not used before: such a request goes through once. Its use is marked in
            one transaction with the ledger's entry (``_use``).
-           The decision of a program can be resumed again, after a crash for instance; an ``ask`` of a program's own has
-           no such mark.
+           The decision of a program can be resumed again, after a crash for instance; an ``Asker`` of the program's own
+           has no such mark.
 
-        1 and 2 come before people are waited for, whose answer could open nothing. 3 to 5 are in ``_apply_answer``,
-        which also follows when a gate asks and waits at once; 6 is part of recording.
+        1 and 2 come before the wait, because after them no answer could allow the decision. 3 to 5 are in
+        ``_apply_answer``, which also follows when a gate asks and waits at once; 6 is part of recording.
         """
         self.subject = pending.subject
-        problem = _find_other_content(pending, contents, metadata) or self._find_changed_terms(pending)
+        problem = _find_content_mismatch(pending, contents, metadata) or self._find_changed_terms(pending)
         return await self._record(block(pending, problem) if problem else await self._apply_answer(pending))
 
     async def withdraw(self, decision: Decision, reason: str) -> Decision:
-        """Record the decision that blocks what is not the approved value any more."""
+        """Make and record the decision that blocks an allowed content because it was changed after its approval."""
         self.subject = decision.subject
         return await self._record(replace(block(decision, reason), would_allow=False, ledger_seq=None))
 
     # ------------------------------------------------------------ judging
 
     def _decide_by_rules(self, rule_results: Sequence[RuleResult]) -> JudgeResult | None:
-        """Return the result if rules decide: an ``error`` rule failed, or there is no judge to ask."""
+        """Return the result if rules decide, since an ``error`` rule failed or the gate has no judge; else ``None``."""
         failed_rules = explain_failed_rules(rule_results)
         if not failed_rules and self.gate.judge is not None:
             return None
@@ -229,7 +230,7 @@ class Check:
         )
 
     async def _judge(self, content: object, rule_results: Sequence[RuleResult]) -> tuple[JudgeResult, bool]:
-        """Return the judge's result, and whether the content could be put to it at all."""
+        """Ask the judge; return its result, and whether the content could be put to it at all."""
         gate = self.gate
         parts: dict[str, Any] = {"content": content}
         parts |= {name: copy_plain(value) for name, value in self.context.items()}
@@ -239,16 +240,17 @@ class Check:
                 parts = await _redact(gate.redact, parts)
             except AdjudgeError as error:
                 return self._make_undecided(error), False
-            # Warnings quote what they found, so what the judge is shown of them comes from the redacted content.
+            # A warning quotes what it found, and the judge reads warnings. So these rules run again on the redacted
+            # content; the others only repeat their results.
             rules = [
                 rule if rule_result.severity == "warning" else _repeat(rule_result)
                 for rule, rule_result in zip(gate.rules, rule_results, strict=True)
             ]
-        shown = parts.pop("content")
+        shown_content = parts.pop("content")
         arguments = {**parts, "rules": rules, "metadata": self.metadata}
-        result, error = await call_safely(self._ask_judge, shown, arguments)
+        result, error = await call_safely(self._ask_judge, shown_content, arguments)
         if isinstance(error, FunctionError):
-            # A mistake in the program; as undecided, a policy could open over it.
+            # A mistake in the program. As an undecided result, on_undecided='allow' could let the content through.
             raise error
         if error is not None:
             return self._make_undecided(error), False
@@ -256,33 +258,38 @@ class Check:
         return replace(result, subject=self.subject, rule_results=(*rule_results, *criterion_results)), True
 
     async def _ask_judge(self, content: object, arguments: EvaluateArguments) -> JudgeResult:
-        """Return the judge's result; a gate that can open, or ask, waits for every seat that might object."""
+        """Return the judge's result about a content.
+
+        Unless the gate blocks everything that is no pass, a chain waits for every seat that might object.
+        """
         judge, rubric = self.gate.judge, self.gate.rubric
         assert judge is not None  # noqa: S101 - for the type checker; without one, rules alone have decided
-        # A class of somebody's own evaluates in its own way.
+        # A class of the program that overrides ``evaluate`` is asked in its own way.
         if type(judge).evaluate is not Evaluates.evaluate:
             return await judge.evaluate(content, rubric, **arguments)
-        return await judge._evaluate(  # noqa: SLF001 - evaluate, and what a gate wants
+        return await judge._evaluate(  # noqa: SLF001 - evaluate, with a gate's further options
             content,
             rubric,
             arguments,
             wants_objections=not self.gate.policy.blocks_all,
             wants_reasons=True,
-            # Of a redacted content too: by no other digest would a cache or a recording be found to be about it.
+            # The digest of the content before redaction, by which caches and recordings are found by content.
             subject=self.subject,
         )
 
     def _make_undecided(self, error: BaseException) -> JudgeResult:
-        """Make the result when nobody could be asked."""
-        ours = isinstance(error, AdjudgeError)
-        if not ours:
+        """Make the result for a content that could not be read or put to the judge."""
+        is_own_error = isinstance(error, AdjudgeError)
+        # The text of another error may quote the content, so only its type is kept.
+        problem = f"{type(error).__name__} was raised while the content was read or judged"
+        if not is_own_error:
             logger.debug("gate %r could not put the content to its judge", self.gate.name, exc_info=error)
         return JudgeResult(
             outcome="undecided",
             undecided_because="error",
             decided_by="policy",
             judge=judge.name if (judge := self.gate.judge) is not None else "rules",
-            detail=str(error) if ours else f"{type(error).__name__} was raised while the content was read or judged",
+            detail=str(error) if is_own_error else problem,
             attempts=0,
             subject=self.subject,
             metadata=self.metadata,
@@ -291,7 +298,7 @@ class Check:
     # ------------------------------------------------------------ deciding
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
-        """Qualify a result, decide by it, record the decision, and have an auditor follow it."""
+        """Compare a result with the certificate, decide by it, record the decision, and let the auditor see it."""
         qualification = await self._qualify(result)
         await self._set_mode(result, qualification)
         if qualification is not None:
@@ -300,7 +307,7 @@ class Check:
         await self._notify("judged", detail=result.outcome)
         decision = await self._record(await self._decide(result, qualification, readable=readable))
         if self.gate.auditor is not None:
-            await self.gate.auditor.follow(decision, self._read_shown)
+            await self.gate.auditor.follow(decision, self._make_shown_arguments)
         return decision
 
     async def _set_mode(self, result: JudgeResult | None, qualification: Qualification | None) -> None:
@@ -309,18 +316,18 @@ class Check:
         if enforcement is None:
             return
         if qualification is None and result is not None and not enforcement.has_begun:
-            # A rule decided. What it stops must not be let through where the certificate holds, only because no
-            # result of the judge came before it.
+            # A rule decided, so the result was not compared with the certificate yet. If the certificate holds, the
+            # gate has to enforce, even if no result of the judge began the enforcement before.
             qualification = await self._compare_certificate(result)
         self.observes = await enforcement.choose_mode(qualification) == "observe"
 
     @property
-    def _observed(self) -> str:
-        """The beginning of the detail of what is let through to be observed."""
+    def _observed_detail(self) -> str:
+        """The beginning of the detail of a decision that allows a content only because the gate observes."""
         return "observed" if self.gate.enforcement is None else "observed, since no certificate held yet"
 
     async def _qualify(self, result: JudgeResult) -> Qualification | None:
-        """Find whether a certificate covers a result; ``None`` where none is demanded, and if a rule failed it."""
+        """Find whether a certificate covers a result; ``None`` if none is demanded, or a rule failed the content."""
         if self.gate.demand is None or was_failed_by_rule(result):
             return None
         return await self._compare_certificate(result)
@@ -331,69 +338,72 @@ class Check:
         qualification, error = await call_safely(self.gate.demand.qualify, result)
         if not isinstance(qualification, Qualification):
             return Qualification(
-                kind="unqualified", reason=self._report(error, "the certificate could not be compared")
+                kind="unqualified", reason=self._explain_error(error, "the certificate could not be compared")
             )
         return qualification
 
     async def _decide(self, result: JudgeResult, qualification: Qualification | None, *, readable: bool) -> Decision:
         """Make the decision that follows from a result: let it through, block it, or ask people."""
         gate = self.gate
-        step, by = choose_step(result, gate.policy, readable=readable)
-        withheld = qualification.withheld if qualification is not None and step == "allow" else None
-        if withheld is not None:
-            return await self._withhold(result, withheld)
+        step, decided_by = choose_step(result, gate.policy, readable=readable)
+        reason_to_withhold = qualification.withheld if qualification is not None and step == "allow" else None
+        if reason_to_withhold is not None:
+            return await self._withhold(result, reason_to_withhold)
         if step == "allow" and self.asks_always and not self.observes:
-            return await self._ask(self._make("policy", result=result, would_allow=True), result)
+            return await self._ask(self._make_decision("policy", result=result, would_allow=True), result)
         if step == "allow":
             details = ["on_undecided='allow'"] if not result.passed else []
             details += [qualification.reason] if qualification is not None else []
             detail = "; ".join(details)
-            return self._make(by, allowed=True, result=result, detail=detail, would_allow=True)
+            return self._make_decision(decided_by, allowed=True, result=result, detail=detail, would_allow=True)
         if self.observes:
-            detail = f"{self._observed}: enforce would {step}"
-            return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
-        blocked = self._make(by, result=result, would_allow=False)
+            detail = f"{self._observed_detail}: enforce would {step}"
+            return self._make_decision("policy", allowed=True, result=result, detail=detail, would_allow=False)
+        blocked = self._make_decision(decided_by, result=result, would_allow=False)
         return blocked if step == "block" else await self._ask(blocked, result)
 
     async def _withhold(self, result: JudgeResult, reason: str) -> Decision:
-        """Ask people about what would be let through, because no certificate covers it."""
+        """Ask people about a passed content that no certificate, or no release policy, lets the judge decide alone."""
         if self.observes:
-            detail = f"{self._observed}: enforce would ask: {reason}"
-            return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
-        return await self._ask(self._make("policy", result=result, would_allow=False), result, because=reason)
+            detail = f"{self._observed_detail}: enforce would ask: {reason}"
+            return self._make_decision("policy", allowed=True, result=result, detail=detail, would_allow=False)
+        return await self._ask(self._make_decision("policy", result=result, would_allow=False), result, because=reason)
 
     async def _ask(self, blocked: Decision, result: JudgeResult, *, because: str = "") -> Decision:
-        """Ask people about content that is held back; the decision is pending, unless they answered at once.
+        """Ask people about content that is held back, and return the pending decision.
 
-        Whatever goes wrong with asking leaves it blocked.
+        If the gate waits, or the request was answered at once, the decision by the answer is returned instead. If
+        anything goes wrong with asking, the content stays blocked.
         """
         gate = self.gate
         if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
-            return replace(blocked, detail=_join("nobody can be asked", because))
+            return replace(blocked, detail=_join_clauses("nobody can be asked", because))
         if self.subject is None:
-            # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
+            # Without a digest an approval is bound to no content, and could be used for any other unreadable one.
             return replace(blocked, detail="nobody was asked: content that cannot be read cannot be told apart")
-        message = f"gate {gate.name!r} held this back: {_join(because, result.explain())}"
-        shown = await self._read_shown()
+        message = f"gate {gate.name!r} held this back: {_join_clauses(because, result.explain())}"
+        shown_arguments = await self._make_shown_arguments()
         basis = self._make_basis(self.digests)
         limits: dict[str, Any] = {}
         if self.request is not None:
             basis[self.request.kind] = self.request.describe(gate.name)
             most_open = self.request.limit_open()
             limits = {"most_open": most_open} if most_open else {}
-        detail = _join(PERSON_ASKED, "on_rule='ask'" if was_failed_by_rule(result) else because)
-        # Plain, as it will be read back: an object that says something else later would make another request of it.
+        detail = _join_clauses(PERSON_ASKED, "on_rule='ask'" if was_failed_by_rule(result) else because)
+        # Plain data, as it will be read back: an object that changes later would change the digest of the request.
         blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=basis, detail=detail)
         try:
-            blocked = replace(blocked, request=self._digest(blocked))
+            blocked = replace(blocked, request=self._digest_request(blocked))
         except Exception as error:  # noqa: BLE001 - metadata of somebody's own may be anything
-            return replace(blocked, detail=_join(self._report(error, "nobody could be asked"), because))
-        approval_id, error = await call_safely(gate.approvals.request, blocked, message, **shown, **limits, **gate.ask)
+            return replace(blocked, detail=_join_clauses(self._explain_error(error, "nobody could be asked"), because))
+        approval_id, error = await call_safely(
+            gate.approvals.request, blocked, message, **shown_arguments, **limits, **gate.ask
+        )
         if isinstance(error, RequestExists) and self.request is not None and self.request.joins:
-            # Checked twice at once, or on two machines. One approval holds both; neither goes on before it is used.
+            # The same request was checked twice at once, or on two machines. Both checks wait for the one approval.
             return replace(blocked, pending=True, approval_id=error.approval_id, detail=_ASKED_ALREADY)
         if error is not None or not isinstance(approval_id, str) or not approval_id:
-            return replace(blocked, detail=_join(self._report(error, "nobody could be asked"), because))
+            return replace(blocked, detail=_join_clauses(self._explain_error(error, "nobody could be asked"), because))
         await self._notify("asked", detail=approval_id)
         pending = replace(blocked, pending=True, approval_id=approval_id)
         return await self._apply_answer(pending) if gate.wait or await self._is_answered(approval_id) else pending
@@ -406,37 +416,44 @@ class Check:
         is_open, _ = await call_safely(store.is_open, approval_id)
         return is_open is False
 
-    async def _read_shown(self) -> dict[str, Any]:
-        """Return what people read, where the gate shows it: the content, and to approvals what it was judged with."""
+    async def _make_shown_arguments(self) -> dict[str, Any]:
+        """Make the arguments of an approval request with what people read, redacted; empty if the gate shows nothing.
+
+        They are ``content``, and ``texts`` with task, context and reference. A part whose redaction fails is left out.
+        """
         if not self.gate.shows_content or self.content is None:
             return {}
         parts = {"content": self.content}
-        # An asker of the program's own is handed the content alone, as it always was.
+        # An asker of the program's own gets only the content, because it may have no argument ``texts``.
         parts |= self.context if self.gate.pending_store is not None else {}
-        shown = {name: await self._redact_shown(value) for name, value in parts.items()}
-        shown = {name: value for name, value in shown.items() if value is not None}
-        content = {"content": shown.pop("content")} if "content" in shown else {}
-        return content | ({"texts": shown} if shown else {})
+        redacted = {name: await self._redact_shown(value) for name, value in parts.items()}
+        texts = {name: value for name, value in redacted.items() if value is not None}
+        arguments = {"content": texts.pop("content")} if "content" in texts else {}
+        return arguments | ({"texts": texts} if texts else {})
 
     async def _redact_shown(self, value: object) -> object:
-        """Return what people may read of a value, redacted, since it leaves the gate; ``None`` where that fails."""
+        """Redact a value that people will read, because it leaves the gate; return ``None`` if that fails."""
         if self.gate.redact is None:
             return copy_plain(value)
-        redacted, error = await call_safely(self.gate.redact, _open_run(copy_plain(value)))
+        redacted, error = await call_safely(self.gate.redact, _make_run_plain(copy_plain(value)))
         return None if error is not None else redacted
 
     async def _apply_answer(self, pending: Decision) -> Decision:
-        """Wait for the answer and apply it; anything but a plain yes to this request blocks. See ``resume``."""
+        """Wait for the answer and make the decision by it; anything but a plain yes to this request blocks.
+
+        ``resume`` says why each check is needed.
+        """
         assert self.gate.approvals is not None  # noqa: S101 - for the type checker; _ask and resume have looked
         reply, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
         answer = _read_answer(reply) if error is None else None
         if answer is None:
-            return block(pending, self._report(error, "the approval could not be read"))
-        problem = _find_other_request(answer, pending, self.gate.name) or self._find_changed_terms(pending)
+            return block(pending, self._explain_error(error, "the approval could not be read"))
+        problem = _find_request_mismatch(answer, pending, self.gate.name) or self._find_changed_terms(pending)
         if problem is not None:
             return block(pending, problem)
         verdict = "approved" if answer.approved else "denied"
         await self._notify("answered", detail=verdict)
+        # Without a name the request expired, and its ``on_expiry`` decided.
         detail = f"{verdict} by {answer.by}" if answer.by else f"{verdict} by policy"
         decided_by: DecidedBy = "policy"
         if answer.by:
@@ -452,11 +469,11 @@ class Check:
     # ------------------------------------------------------------ what an approval is bound to
 
     def _find_changed_terms(self, pending: Decision) -> str | None:
-        """Say which terms of this gate have changed since people were asked; ``None`` if none did.
+        """Explain which terms of this gate have changed since people were asked; return ``None`` if none did.
 
-        The request's digest is computed anew with the gate as it is now, and compared. Only what the gate cannot know
-        is taken from the pending decision: its subject, its metadata, the digests of task, context and reference, and
-        the description of its request.
+        The request's digest is computed again with the gate as it is now, and compared. Only values that the gate
+        cannot know are taken from the pending decision: its subject, its metadata, the digests of task, context and
+        reference, and the description of its request.
         """
         if pending.request is None:
             return f"the decision that waits has no request digest; {_AGAIN}"
@@ -464,9 +481,9 @@ class Check:
         basis = self._make_basis({name: digest for name, digest in digests.items() if isinstance(digest, str)})
         basis |= copy_request_description(pending.basis)
         try:
-            is_same = self._digest(replace(pending, basis=basis)) == pending.request
-        except Exception as error:  # noqa: BLE001 - what was read back may hold anything
-            return self._report(error, "the request could not be compared")
+            is_same = self._digest_request(replace(pending, basis=basis)) == pending.request
+        except Exception as error:  # noqa: BLE001 - metadata that were read back may hold anything
+            return self._explain_error(error, "the request could not be compared")
         if is_same:
             return None
         changed = [name for name in ("rubric", "rules", "policy") if pending.basis.get(name) != basis[name]]
@@ -474,15 +491,16 @@ class Check:
         return f"people were asked under {terms} than this gate has now; {_AGAIN}"
 
     def _make_basis(self, digests: Mapping[str, str]) -> dict[str, Any]:
+        """Describe what a decision of this gate rests on; ``digests`` are those of task, context and reference."""
         gate = self.gate
         judge_rubric = gate.judge._get_default_rubric() if gate.judge is not None else None  # noqa: SLF001
         policy = {option.name: getattr(gate.policy, option.name) for option in fields(gate.policy)}
         if policy["on_rule"] == policy["on_failed"]:
-            del policy["on_rule"]  # a default that is written down is the same gate
+            del policy["on_rule"]  # so that a gate with the default written out has the same digest
         return make_basis(digests, gate.rubric if gate.rubric is not None else judge_rubric, gate.rules, policy)
 
-    def _digest(self, decision: Decision) -> str:
-        """Digest what an approval of this decision is bound to, with the terms of asking that the gate has now."""
+    def _digest_request(self, decision: Decision) -> str:
+        """Digest what an approval of this decision is bound to, with the gate's present terms of asking."""
         return digest_request(
             gate=self.gate.name,
             subject=decision.subject,
@@ -494,33 +512,28 @@ class Check:
     # ------------------------------------------------------------ recording
 
     async def _record(self, decision: Decision) -> Decision:
-        """Record the decision; one that cannot be recorded does not let anything through."""
+        """Record the decision and return it; if it cannot be recorded, one that blocks (or observes) is returned."""
         gate = self.gate
         decision = replace(decision, duration_ms=measure_ms(self.started))
         uses_approval = decision.allowed and decision.approval_id is not None
         store = gate.pending_store if uses_approval else None
         decision = await (self._append(decision) if store is None else self._use(decision, store))
-        logger.info(
-            "gate %r %s by %s, decision %s",
-            gate.name,
-            "allowed" if decision.allowed else "pending" if decision.pending else "blocked",
-            decision.decided_by,
-            decision.id,
-        )
+        state = "allowed" if decision.allowed else "pending" if decision.pending else "blocked"
+        logger.info("gate %r %s by %s, decision %s", gate.name, state, decision.decided_by, decision.id)
         await self._notify("decided", decision=decision)
         return decision
 
     async def _use(self, decision: Decision, store: PendingStore) -> Decision:
-        """Record the decision and mark its approval as used, in one transaction."""
+        """Record the decision and mark its approval as used, in one transaction; block one that was used before."""
         seq, error = await call_safely(store.use, decision)
         if error is not None:
-            return await self._make_unrecorded(decision, self._report(error, "not recorded"))
-        if not _is_place(seq):
+            return await self._make_unrecorded(decision, self._explain_error(error, "not recorded"))
+        if not _is_ledger_place(seq):
             logger.warning("gate %r: approval %s was to be used again", self.gate.name, decision.approval_id)
-            return await self._append(block(decision, _USED))
+            return await self._append(block(decision, _USED_BEFORE))
         decision = replace(decision, ledger_seq=seq)
-        ledger = getattr(self.gate.ledger, "ledger", self.gate.ledger)  # one that records for a command holds a ledger
-        # It is recorded already, unless the gate has another ledger than its approvals.
+        ledger = getattr(self.gate.ledger, "ledger", self.gate.ledger)  # a command's recorder wraps a ledger
+        # ``use`` recorded it in the approvals' ledger. A gate with another ledger records it there too.
         return decision if ledger is None or ledger is store.ledger else await self._append(decision)
 
     async def _append(self, decision: Decision) -> Decision:
@@ -531,16 +544,16 @@ class Check:
         options = {"kind": "decision", "subject": decision.subject, "gate": gate.name, **await self._describe_judged()}
         seq, error = await call_safely(gate.ledger.append, decision, **options)
         if error is not None:
-            return await self._make_unrecorded(decision, self._report(error, "not recorded"))
-        if not _is_place(seq):
-            # 0, -1 and None are how stores say that they kept nothing.
+            return await self._make_unrecorded(decision, self._explain_error(error, "not recorded"))
+        if not _is_ledger_place(seq):
+            # Stores answer 0, -1 or None when they kept nothing.
             kind = "a number below 1" if type(seq) is int else type(seq).__name__
             problem = f"not recorded: the ledger answered {kind}, and a place in it is a whole number from 1"
             return await self._make_unrecorded(decision, problem)
         return replace(decision, ledger_seq=seq)
 
     async def _describe_judged(self) -> dict[str, Any]:
-        """Describe what was judged for a ledger that keeps it: after ``redact``, as for the people who are asked."""
+        """Make the arguments with the redacted content and its context for a ledger that keeps them; else empty."""
         gate = self.gate
         if self.content is None or getattr(gate.ledger, "keeps_content", False) is not True:
             return {}
@@ -548,7 +561,7 @@ class Check:
         if gate.redact is not None:
             try:
                 parts = await _redact(gate.redact, parts)
-            except AdjudgeError:  # then nothing was sent either
+            except AdjudgeError:  # what cannot be redacted is neither sent to a judge nor kept
                 return {}
         return describe_judged(gate.ledger, parts.pop("content"), parts)
 
@@ -561,21 +574,26 @@ class Check:
             decision, allowed=self.observes, pending=False, decided_by="policy", would_allow=False, detail=detail
         )
 
-    def _report(self, error: BaseException | None, problem: str) -> str:
-        """Log an error, and return the problem without its text: a database's error quotes what it was given."""
+    def _explain_error(self, error: BaseException | None, problem: str) -> str:
+        """Log an error, and return the problem with the error's type.
+
+        The text of an error is left out, because a database's error quotes the content; only that of a ``UsageError``
+        is kept. Without an error, the answer had the wrong type.
+        """
         if error is None:
             return f"{problem}: the answer is of the wrong type"
         logger.debug("gate %r: %s", self.gate.name, problem, exc_info=error)
         return f"{problem}: {error}" if isinstance(error, UsageError) else f"{problem}: {type(error).__name__}"
 
     async def _notify(self, kind: EventKind, *, detail: str = "", decision: Decision | None = None) -> None:
+        """Call the gate's ``on_event``, if there is one, with an event of this kind."""
         if self.gate.on_event is not None:
             event = GateEvent(kind=kind, gate=self.gate.name, subject=self.subject, detail=detail, decision=decision)
             await notify(self.gate.on_event, event, name="on_event")
 
-    def _make(
+    def _make_decision(
         self,
-        by: DecidedBy,
+        decided_by: DecidedBy,
         *,
         allowed: bool = False,
         result: JudgeResult | None = None,
@@ -583,11 +601,11 @@ class Check:
         would_allow: bool | None = None,
         sampled: bool = True,
     ) -> Decision:
-        """Make a decision of this gate about this content; it is not allowed unless that is said."""
+        """Make a decision of this gate about this content; by default it does not allow it."""
         return Decision(
             gate=self.gate.name,
             allowed=allowed,
-            decided_by=by,
+            decided_by=decided_by,
             result=result,
             detail=detail,
             mode="observe" if self.observes else "enforce",
@@ -600,12 +618,12 @@ class Check:
 
 
 async def _redact(redact: Callable[[Any], Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Redact the content and its context; raise ``AdjudgeError`` where that fails, since nothing may be sent then."""
+    """Redact the content and its context; raise ``AdjudgeError`` if one fails, because nothing may be sent then."""
     redacted_parts = {}
     for name, value in parts.items():
-        redacted, error = await call_safely(redact, _open_run(value))
+        redacted, error = await call_safely(redact, _make_run_plain(value))
         if error is not None or redacted is None:
-            # Its type alone: what a redaction raises is likely to quote what it should have hidden.
+            # Only the error's type: its text is likely to quote what the redaction should have hidden.
             kind = type(error).__name__ if error is not None else "None"
             raise AdjudgeError(f"the redaction of the {name} gave {kind}; nothing was sent")
         is_run = isinstance(value, AgentRun) and isinstance(redacted, Mapping)
@@ -613,13 +631,13 @@ async def _redact(redact: Callable[[Any], Any], parts: Mapping[str, Any]) -> dic
     return redacted_parts
 
 
-def _open_run(value: Any) -> Any:
-    """Return a run as plain data, which is what redactions look through, and anything else as it is."""
+def _make_run_plain(value: Any) -> Any:
+    """Return an agent's run as plain data, because redactions cannot look into an object; any other value as it is."""
     return value.to_dict() if isinstance(value, AgentRun) else value
 
 
 def _repeat(result: RuleResult) -> Rule:
-    """Make a rule of one that has been evaluated already, for the question: no check runs twice."""
+    """Make a rule that returns a result which is known already, so that no check runs twice."""
 
     def repeat(_content: object) -> RuleResult:
         return result
@@ -627,57 +645,60 @@ def _repeat(result: RuleResult) -> Rule:
     return Rule(name=result.name, evaluate=repeat, severity=result.severity)
 
 
-def _join(first: str, second: str) -> str:
-    """Join two clauses, of which each may be empty."""
+def _join_clauses(first: str, second: str) -> str:
+    """Join two clauses by a colon; either may be empty."""
     return ": ".join([clause for clause in (first, second) if clause])
 
 
 _ASKED_ALREADY = f"{PERSON_ASKED} about this very call already"
 
-_USED = "the approval was used before, and can be used once"
+_USED_BEFORE = "the approval was used before, and can be used once"
 
 _AGAIN = "put the content through the gate again"
 
 
-def _is_place(seq: object) -> TypeGuard[int]:
-    """Return whether a ledger's answer is a place in it."""
+def _is_ledger_place(seq: object) -> TypeGuard[int]:
+    """Return whether a ledger's answer is the place of an entry: a whole number from 1."""
     return isinstance(seq, int) and not isinstance(seq, bool) and seq >= 1
 
 
-def _find_other_content(
+def _find_content_mismatch(
     pending: Decision, contents: Mapping[str, object], metadata: Mapping[str, Any] | None
 ) -> str | None:
-    """Say which of the contents is not the one that was held back, or return ``None`` if all are."""
-    other = find_other(pending, contents)
-    if other is None and metadata is not None and to_plain(metadata) != to_plain(pending.metadata):
-        other = "metadata"
-    return None if other is None else f"the {other} is not what was held back; {_AGAIN}"
+    """Explain which of the contents or metadata differs from what was held back; return ``None`` if none does."""
+    different = find_other(pending, contents)
+    if different is None and metadata is not None and to_plain(metadata) != to_plain(pending.metadata):
+        different = "metadata"
+    return None if different is None else f"the {different} is not what was held back; {_AGAIN}"
 
 
-def _find_other_request(answer: ApprovalAnswer, pending: Decision, gate: str) -> str | None:
-    """Say what else an answer is about than the pending decision, or return ``None`` if it is about that.
+def _find_request_mismatch(answer: ApprovalAnswer, pending: Decision, gate: str) -> str | None:
+    """Explain why an answer is not about the pending decision; return ``None`` if it is.
 
-    What the asker does not know (``None``) is taken on trust.
+    A member that the asker does not know (``None``) is not compared.
     """
     if answer.subject is not None and answer.subject != pending.subject:
-        # Else whoever keeps pending decisions could open one with the approval of something harmless.
+        # Otherwise somebody who stores pending decisions could open one with the approval of a harmless content.
         return "the approval is about something else"
     if answer.gate is not None and answer.gate != gate:
-        # Else those whom a laxer gate asks about the same content would decide for a stricter one.
+        # Otherwise people whom a laxer gate asks about the same content would decide for a stricter one.
         return "the approval was asked for elsewhere than at this gate"
     if answer.request == "":
         return f"the approval has no request digest, because no gate asked for it; {_AGAIN}"
     if answer.request is not None and answer.request != pending.request:
-        # Else a yes for one task, or by the people of other terms, would open the same content for another.
+        # Otherwise an approval for one task, or by people under other terms, would open the same content for another.
         return "the approval is about another request: another task, context, reference, metadata, or other terms"
     if answer.result_id is not None and (pending.result is None or answer.result_id != pending.result.id):
-        # Else what was denied, and asked again, could go on with the yes of the other time.
+        # Otherwise a content that was judged and asked about twice could go through by the approval of the other time.
         return "the approval is about another judgement of the same content"
     return None
 
 
 def _read_answer(answer: object) -> ApprovalAnswer | None:
-    """Read an answer that is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
+    """Return the answer of an asker if all its members have the right types; else ``None``.
+
+    An approval by a judge in people's place also has to have a result that this judge passed, and its name.
+    """
     if not isinstance(answer, ApprovalAnswer):
         return None
     texts = (answer.by, answer.reason, answer.subject, answer.gate, answer.request, answer.result_id)
@@ -686,14 +707,13 @@ def _read_answer(answer: object) -> ApprovalAnswer | None:
     judged = answer.judged
     if judged is None:
         return answer
-    # A judge decides nothing but a pass of its own, under its name: a result in anybody else's answer is a mistake.
-    passed = isinstance(judged, JudgeResult) and judged.passed and judged.decided_by == "judge"
-    return answer if passed and answer.approved and answer.by else None
+    is_judges_pass = isinstance(judged, JudgeResult) and judged.passed and judged.decided_by == "judge"
+    return answer if is_judges_pass and answer.approved and answer.by else None
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ASKS = ("request", "wait")
+_ASKER_METHODS = ("request", "wait")
 
 
 class Gate(ReadOnly):
@@ -933,8 +953,8 @@ class Gate(ReadOnly):
             status: The status of the approval: ``open`` (people have still to decide), ``approved``, ``denied``, or
                 ``None`` for all.
         """
-        stored = await self._require_store().list_pending(gate=self.name, status=status)
-        return tuple([each.decision for each in stored])
+        pending_decisions = await self._require_store().list_pending(gate=self.name, status=status)
+        return tuple([pending_decision.decision for pending_decision in pending_decisions])
 
     pending_sync = make_sync_method(pending)
 
@@ -1019,14 +1039,16 @@ class Gate(ReadOnly):
         """
         if self.sample >= 1:
             return True
-        # Keyed: with a plain hash, whoever writes the content could try variants until one is not judged.
-        drawn = hmac.digest(self._secret, f"{self.name}\n{subject}".encode(), "sha256")
-        return int.from_bytes(drawn[:8], "big") < self.sample * 2**64
+        # Keyed by a secret: with a plain hash, an author could try variants of a content until one is not judged.
+        digest = hmac.digest(self._secret, f"{self.name}\n{subject}".encode(), "sha256")
+        # The first 8 bytes are an evenly distributed number below 2**64, so this selects the share ``sample``.
+        return int.from_bytes(digest[:8], "big") < self.sample * 2**64
 
     def __repr__(self) -> str:
         return f"Gate({self.name!r}, mode={self.mode!r})"
 
     def _require_auditor(self) -> Auditor:
+        """Return the auditor; raise ``UsageError`` for a gate without ``audit``."""
         if self.auditor is None:
             raise UsageError(
                 "nothing is audited, so there is nothing to monitor; give ",
@@ -1037,6 +1059,7 @@ class Gate(ReadOnly):
         return self.auditor
 
     def _require_store(self) -> PendingStore:
+        """Return the approvals; raise ``UsageError`` if they do not store pending decisions."""
         if self.pending_store is None:
             raise UsageError(
                 f"gate {self.name!r} does not store pending decisions; give ",
@@ -1046,14 +1069,17 @@ class Gate(ReadOnly):
         return self.pending_store
 
     async def _find_pending(self, approval_id: str) -> Decision:
-        """Find the decision that waits for this approval. Raises ``UsageError`` for none, or one of another."""
+        """Load the decision that waits for this approval.
+
+        Raises ``UsageError`` if none is stored, or if the stored decision waits for another approval.
+        """
         stored = await self._require_store().pending(approval_id)
         if stored is None:
             shown_id = show(approval_id[:80])
             raise UsageError(f"no pending decision is stored for approval {shown_id}, or not any more; {_AGAIN}")
         if stored.decision.approval_id != approval_id:
-            shown_id, other = show(approval_id[:80]), show(str(stored.decision.approval_id)[:80])
-            raise UsageError(f"the decision stored for approval {shown_id} waits for approval {other}; {_AGAIN}")
+            shown_id, other_id = show(approval_id[:80]), show(str(stored.decision.approval_id)[:80])
+            raise UsageError(f"the decision stored for approval {shown_id} waits for approval {other_id}; {_AGAIN}")
         return stored.decision
 
     def _begin_check(
@@ -1064,21 +1090,28 @@ class Gate(ReadOnly):
         request: HeldRequest | None = None,
         asks_always: bool = False,
     ) -> Check:
-        """Begin a check. Raises ``UsageError`` for metadata that cannot be used."""
+        """Make the check of one content; raises ``UsageError`` for metadata that are no mapping or too large.
+
+        ``context`` has the task, context and reference. ``request`` is the HTTP request or tool call that an approval
+        is bound to, if there is one; with ``asks_always`` people are asked about a pass too.
+        """
         if metadata is not None and not isinstance(metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}", argument="metadata")
         check_extent(metadata, "metadata")
         return Check(self, context, dict(metadata or {}), request, asks_always=asks_always)
 
     async def _withdraw(self, decision: Decision, reason: str) -> Decision:
-        """Record the decision that blocks what is not the approved value any more."""
+        """Make and record the decision that blocks an allowed content because it was changed after its approval."""
         return await self._begin_check({}, decision.metadata).withdraw(decision, reason)
 
 
 def _make_judge(
     gate: str, rules: Sequence[Rule], rubric: Rubric | None, source: JudgeLike | ModelSource | None
 ) -> Judge | JudgeChain | None:
-    """Return the judge of a gate, or ``None`` for rules alone; raises ``UsageError`` where nothing can be judged."""
+    """Make the judge of a gate; return ``None`` for a gate of rules alone.
+
+    Raises ``UsageError`` if there is nothing to check, or if judge and rubric do not go together.
+    """
     if source is None:
         if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
             return Judge("rules")
@@ -1098,7 +1131,7 @@ def _make_judge(
             argument="rubric",
             where=f"gate {gate!r}",
         )
-    # Said by every check otherwise, as a blocked content.
+    # Otherwise every check would block its content for this reason.
     if rubric is not None and rubric.model is not None and isinstance(gate_judge, JudgeChain):
         raise UsageError(
             f"rubric {rubric.name!r} names the model {rubric.model!r}, and the seats of the chain that judges have "
@@ -1110,7 +1143,7 @@ def _make_judge(
 
 
 def _check_options(gate: Gate) -> None:
-    """Raise ``UsageError`` for options of a gate that cannot be, alone or together."""
+    """Raise ``UsageError`` for an option of a gate that is invalid, or does not go together with another."""
     where = f"gate {gate.name!r}"
     check_choice("mode", gate.mode, get_args(Mode))
     check_flag("wait", gate.wait)
@@ -1124,16 +1157,19 @@ def _check_options(gate: Gate) -> None:
         raise UsageError("'ask' needs somebody to ask; give ", Argument("approvals"), argument="ask", where=where)
     _check_stores(gate, where)
     _check_ask(gate, where)
-    _check_seats(gate, where)
+    _check_release_seats(gate, where)
     check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
 def _check_stores(gate: Gate, where: str) -> None:
-    """Refuse a ledger or approvals that are none, such as an address: they would block only when first used."""
+    """Raise ``UsageError`` for a ledger or approvals without the methods of one, such as an address.
+
+    Otherwise the gate would find out at its first check, and block.
+    """
     if gate.ledger is not None and not callable(getattr(gate.ledger, "append", None)):
         kind = type(gate.ledger).__name__
         raise UsageError(f"ledger must be a Ledger, or have its append, got {kind}", argument="ledger", where=where)
-    if gate.approvals is not None and not all(callable(getattr(gate.approvals, name, None)) for name in _ASKS):
+    if gate.approvals is not None and not all(callable(getattr(gate.approvals, name, None)) for name in _ASKER_METHODS):
         kind = type(gate.approvals).__name__
         raise UsageError(
             f"approvals must be Approvals, or have their request and wait, got {kind}",
@@ -1143,7 +1179,10 @@ def _check_stores(gate: Gate, where: str) -> None:
 
 
 def _check_ask(gate: Gate, where: str) -> None:
-    """Refuse at once what the approvals would refuse: a gate that can ask nobody blocks everything it asks about."""
+    """Raise ``UsageError`` for arguments of ``ask`` that the approvals would refuse at every request.
+
+    Otherwise the gate could ask nobody, and would block everything that it should ask about.
+    """
     if not isinstance(gate.ask, Mapping):
         raise UsageError(
             f"ask must be a mapping of arguments, got {type(gate.ask).__name__}", argument="ask", where=where
@@ -1158,8 +1197,11 @@ def _check_ask(gate: Gate, where: str) -> None:
         raise UsageError(f"ask: {error}", argument="ask", where=where) from None
 
 
-def _check_seats(gate: Gate, where: str) -> None:
-    """Refuse a chain whose seat decides by a release policy, where nothing shows whether the policy still holds."""
+def _check_release_seats(gate: Gate, where: str) -> None:
+    """Raise ``UsageError`` for a chain with a seat that decides by a release policy, unless a certificate is demanded.
+
+    A release policy holds only while audits find no more errors than promised, and a certificate needs audits.
+    """
     if gate.require_certificate is None and has_release_policy(gate.judge):
         raise UsageError(
             "a seat of the judge decides alone by a release policy, which holds only while audits are quiet; give ",
@@ -1172,7 +1214,7 @@ def _check_seats(gate: Gate, where: str) -> None:
 
 
 def _make_auditor(gate: Gate) -> Auditor | None:
-    """Make what audits a gate; raises ``UsageError`` for an audit that nobody could ever answer."""
+    """Make the auditor of a gate, ``None`` without ``audit``; raises ``UsageError`` if nobody could ever answer."""
     if gate.audit is None:
         return None
     where = f"gate {gate.name!r}"
@@ -1204,7 +1246,10 @@ def _make_auditor(gate: Gate) -> Auditor | None:
 
 
 def _make_enforcement(gate: Gate) -> Enforcement | None:
-    """Make what remembers whether a gate has enforced; raises ``UsageError`` where no certificate could begin it."""
+    """Make the enforcement state of a gate with ``mode="enforce_when_certified"``; ``None`` for another mode.
+
+    Raises ``UsageError`` for a gate without a certificate, which would never begin to enforce.
+    """
     if gate.mode != "enforce_when_certified":
         return None
     if gate.demand is None or gate.pending_store is None:
@@ -1218,18 +1263,21 @@ def _make_enforcement(gate: Gate) -> Enforcement | None:
 
 
 RARE_AUDITS = 0.001
-"""The least share of audits without a warning, where a certificate is demanded."""
+"""The share of audits below which a gate that demands a certificate logs a warning."""
 
-_TERMS = ("certificate_key", "max_age", "min_sensitivity", "min_specificity", "release_policy")
+_CERTIFICATE_ARGUMENTS = ("certificate_key", "max_age", "min_sensitivity", "min_specificity", "release_policy")
 """Arguments about a certificate, beside ``allow_unsigned``: a gate that demands none refuses them."""
 
 
 def _make_demand(gate: Gate) -> CertificateDemand | None:
-    """Make the demand for a certificate; raises ``UsageError`` for one that could never be met, or means nothing."""
+    """Make a gate's demand for a certificate; ``None`` without ``require_certificate``.
+
+    Raises ``UsageError`` for a demand that could never be met, that options of the gate bypass, or that has no effect.
+    """
     source, judge, auditor = gate.require_certificate, gate.judge, gate.auditor
     where = f"gate {gate.name!r}"
     if source is None:
-        _refuse_terms(gate, where)
+        _refuse_certificate_arguments(gate, where)
         return None
     _check_bars(gate, where)
     if judge is None:
@@ -1238,7 +1286,7 @@ def _make_demand(gate: Gate) -> CertificateDemand | None:
             argument="require_certificate",
             where=where,
         )
-    _refuse_openings(gate, where)
+    _refuse_bypasses(gate, where)
     key = _find_public_key(gate)
     if auditor is None:
         raise UsageError(
@@ -1267,7 +1315,7 @@ def _make_demand(gate: Gate) -> CertificateDemand | None:
 
 
 def _warn_of_rare_audits(gate: Gate) -> None:
-    """Warn of audits so rare that no alarm can be expected; how many calls there will be, nobody knows here."""
+    """Log a warning about audits that are so rare that an alarm may never come."""
     if gate.audit is not None and gate.audit.share < RARE_AUDITS:
         logger.warning(
             "gate %r: a share of %g audits about 1 of %s passes, so an alarm, on which the certificate relies, may "
@@ -1279,9 +1327,9 @@ def _warn_of_rare_audits(gate: Gate) -> None:
         )
 
 
-def _refuse_terms(gate: Gate, where: str) -> None:
-    """Raise ``UsageError`` for an argument that is about a certificate, at a gate that demands none."""
-    names = [name for name in _TERMS if getattr(gate, name) is not None]
+def _refuse_certificate_arguments(gate: Gate, where: str) -> None:
+    """Raise ``UsageError`` for an argument about a certificate at a gate that demands none."""
+    names = [name for name in _CERTIFICATE_ARGUMENTS if getattr(gate, name) is not None]
     names += ["allow_unsigned"] if gate.allow_unsigned else []
     if names:
         raise UsageError(
@@ -1293,20 +1341,21 @@ def _refuse_terms(gate: Gate, where: str) -> None:
 
 
 def _check_bars(gate: Gate, where: str) -> None:
+    """Raise ``UsageError`` for ``allow_unsigned`` that is no flag, and for a demanded share that is not in 0 to 1."""
     check_flag("allow_unsigned", gate.allow_unsigned, where=where)
     for name in ("min_sensitivity", "min_specificity"):
         if getattr(gate, name) is not None:
             check_share(name, getattr(gate, name), where=where)
 
 
-def _refuse_openings(gate: Gate, where: str) -> None:
+def _refuse_bypasses(gate: Gate, where: str) -> None:
     """Raise ``UsageError`` for an argument that lets contents through without a certificate and without a person."""
-    asks_nobody = gate.ask.get("first") is not None or gate.ask.get("on_expiry", "deny") != "deny"
-    for argument, lets_through, option in (
+    approves_without_people = gate.ask.get("first") is not None or gate.ask.get("on_expiry", "deny") != "deny"
+    for argument, is_bypass, option in (
         ("sample", gate.sample < 1, "sample below 1"),
-        ("ask", asks_nobody, "ask with first or on_expiry='approve'"),
+        ("ask", approves_without_people, "ask with first or on_expiry='approve'"),
     ):
-        if lets_through:
+        if is_bypass:
             raise UsageError(
                 f"{option} lets something through that neither a certificate nor a person speaks for; leave it out "
                 "where require_certificate is given",
@@ -1322,7 +1371,7 @@ def _find_public_key(gate: Gate) -> str | None:
             return render_public_key(gate.certificate_key)
         except UsageError as error:
             raise error.within(f"gate {gate.name!r}: certificate_key") from None
-    ledger = getattr(gate.ledger, "ledger", gate.ledger)  # one that records for a command holds a ledger
+    ledger = getattr(gate.ledger, "ledger", gate.ledger)  # a command's recorder wraps a ledger
     if ledger is None and gate.pending_store is not None:
         ledger = gate.pending_store.ledger
     key = getattr(ledger, "public_key", None)

@@ -50,30 +50,32 @@ class Policy:
 
 
 def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -> tuple[Step, DecidedBy]:
-    """Choose what to do with a result, and say who decided that.
+    """Choose what to do with a result; return that step and who decided it.
 
-    ``on_undecided="allow"`` opens only where nobody objected: not over tampering or a contradiction, nor over a seat
-    that failed, at any depth, and not over content that could not be read (``readable=False``). Nobody knows what a
-    seat that a chain stopped would have said, so the strictest applies of what it may have been.
+    ``on_undecided="allow"`` lets content through only if nobody objected: not if there was tampering or a
+    contradiction, not if a seat failed it at any depth, and not if the content could not be read (``readable=False``).
+    If a chain stopped a seat before it answered, the seat might have failed it or seen tampering, so the strictest step
+    of these applies.
     """
     if result.passed:
         return "allow", result.decided_by
     steps = _list_steps(result, policy)
-    # A gate waits for every seat, but a judge of somebody's own may not have: it may hide a no, or tampering.
+    # A gate's own chains wait for every seat that might object. A program's own judge may have stopped one, which might
+    # have failed the content or seen tampering.
     is_stopped = has_stopped_seat([result])
     may_hide_what_blocks = is_stopped and ("allow" in steps or policy.on_tampering == "block")
     if "block" in steps or may_hide_what_blocks:
         return "block", result.decided_by if result.outcome == "failed" else "policy"
     if "ask" in steps:
         return "ask", "policy"
-    # Whoever can make content unreadable, or make one of two judges fail, must not get it through by doing so.
+    # An author who makes a content unreadable, or one of two judges fail, must not get the content through by that.
     nobody_objected = readable and not is_stopped and may_open([result])
     return ("allow", "policy") if nobody_objected else ("block", "policy")
 
 
 def _list_steps(result: JudgeResult, policy: Policy) -> list[Step]:
-    """List the step of each policy that applies; the strictest counts."""
-    steps: list[Step] = [_choose_failed(result, policy)] if result.outcome == "failed" else []
+    """List the steps of the options that apply to a result that is no pass; the strictest of them counts."""
+    steps: list[Step] = [_choose_step_for_failure(result, policy)] if result.outcome == "failed" else []
     if _was_tampered_with(result):
         return [*steps, policy.on_tampering]
     return steps or [policy.on_undecided]
@@ -81,17 +83,19 @@ def _list_steps(result: JudgeResult, policy: Policy) -> list[Step]:
 
 def was_failed_by_rule(result: JudgeResult) -> bool:
     """Return whether a failed ``error`` rule decided, before any judge was asked."""
-    # A seat that judges in code is a judge all the same.
+    # A chain's seat that judges in code also gives decided_by="rule", but it is a judge.
     has_seats = isinstance(result, JudgeChainResult) and result.results
     return result.outcome == "failed" and result.decided_by == "rule" and not has_seats
 
 
-def _choose_failed(result: JudgeResult, policy: Policy) -> Step:
+def _choose_step_for_failure(result: JudgeResult, policy: Policy) -> Step:
+    """Return the step for a failed content: ``on_rule`` if a rule decided, else ``on_failed``."""
     # `or`: the type allows None, which __post_init__ has replaced.
     return (policy.on_rule or policy.on_failed) if was_failed_by_rule(result) else policy.on_failed
 
 
 def _was_tampered_with(result: JudgeResult) -> bool:
+    """Return whether a result, or that of a seat at any depth, is undecided because of tampering."""
     if result.undecided_because == "tampering":
         return True
     return isinstance(result, JudgeChainResult) and any(_was_tampered_with(seat) for seat in result.results)

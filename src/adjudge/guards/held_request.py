@@ -1,10 +1,10 @@
-"""A request that an approval opens once: an HTTP request, or an agent's call of a tool. Pure.
+"""Requests that a gate holds back, and that an approval lets through once: HTTP requests and tool calls. Pure.
 
-A gate binds an approval to such a request through the basis of its pending decision, where ``describe`` stands under
-the request's kind. The kinds are few, and stand here, because each of them makes an approval good for one use.
+A gate binds an approval to such a request by the basis of its pending decision, which has the request's description
+under its kind. All kinds are listed here, because an approval of any of them can be used only once.
 
-Everything that a resumed decision has to match is decided in ``gate.py`` (``Check.resume``), and which terms of the
-gate an approval is bound to in ``approval_digest.py`` (``find_other``). A request that is sent again is taken up in
+Everything that a resumed decision has to match is decided in ``gate.py`` (``Check.resume``), and which contents an
+approval is bound to in ``approval_digest.py`` (``find_other``). A request that is sent again is compared and resumed in
 ``repeated_request.py`` (``repeat_request``).
 """
 
@@ -28,19 +28,19 @@ class HeldRequest(Protocol):
     """True if another request with its key is this very request, so that both wait for one approval."""
 
     def describe(self, gate: str, /) -> dict[str, Any]:
-        """Describe it for the pending decision; ``key`` is what ``digest_key`` returns."""
+        """Describe the request for the pending decision; the member ``key`` is what ``digest_key`` returns."""
         ...
 
     def list_differences(self, described: object, /) -> list[str]:
-        """List what differs from the request that ``describe`` was about."""
+        """List the parts of this request that differ from a stored description."""
         ...
 
     def digest_key(self, gate: str, /) -> str | None:
-        """Digest what finds it again; ``None`` for a request that nobody can name."""
+        """Digest the key by which the request is found again; ``None`` for a request without a key."""
         ...
 
     def limit_open(self) -> Mapping[str, int]:
-        """Return the most requests that may be open: of its ``run``, ``key`` and ``gate``; empty for no limit."""
+        """Return the most requests that may wait for people, by ``run``, ``key`` and ``gate``; empty for no limit."""
         ...
 
 
@@ -50,15 +50,15 @@ def is_single_use(basis: Mapping[str, Any]) -> bool:
 
 
 def find_key(basis: Mapping[str, Any]) -> str | None:
-    """Find the key by which the request is found again; ``None`` without one."""
+    """Return the digest of the key by which the request in a basis is found again; ``None`` without one."""
     for kind in KINDS:
-        described = basis.get(kind)
-        if isinstance(described, Mapping):
-            key = described.get("key")
+        description = basis.get(kind)
+        if isinstance(description, Mapping):
+            key = description.get("key")
             return key if isinstance(key, str) else None
     return None
 
 
 def copy_request_description(basis: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy the members of a basis that describe a request (``KINDS``)."""
+    """Return the members of a basis that describe a request (``KINDS``)."""
     return {kind: basis[kind] for kind in KINDS if kind in basis}

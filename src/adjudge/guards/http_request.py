@@ -1,4 +1,4 @@
-"""The HTTP request that an approval is bound to, so that it cannot be used for another one. Pure.
+"""The HTTP request that an approval is bound to, so that the approval cannot be used for another request. Pure.
 
 That an approval of it is good for one use is decided in ``held_request.py`` (``is_single_use``).
 """
@@ -40,16 +40,16 @@ class HttpRequest:
     """The client's ``Idempotency-Key``."""
 
     def describe(self, gate: str) -> dict[str, str | None]:
-        """Describe the parts by salted digests, for the pending decision."""
+        """Return salted digests of the parts, and the digest of the key, to be stored with the pending decision."""
         salt = secrets.token_hex(16)
-        return {"salt": salt, **self._digest(salt), "key": self.digest_key(gate)}
+        return {"salt": salt, **self._digest_parts(salt), "key": self.digest_key(gate)}
 
     def list_differences(self, described: object) -> list[str]:
-        """List the parts that differ from what ``describe`` returned; all of them for anything else."""
+        """List the parts that differ from a stored description; all parts if that is no description."""
         salt = described.get("salt") if isinstance(described, Mapping) else None
         if not isinstance(described, Mapping) or not isinstance(salt, str):
             return list(PARTS)
-        digests = self._digest(salt)
+        digests = self._digest_parts(salt)
         return [name for name in PARTS if name not in described or described[name] != digests[name]]
 
     def digest_key(self, gate: str) -> str | None:
@@ -60,26 +60,32 @@ class HttpRequest:
         """
         if self.key is None or self.caller is None:
             return None
-        return sha256(_write([gate, self.caller, self.key.decode("latin-1")])).hexdigest()
+        return sha256(_encode_json([gate, self.caller, self.key.decode("latin-1")])).hexdigest()
 
     def limit_open(self) -> Mapping[str, int]:
         """Return no limit: web applications limit their clients themselves."""
         return {}
 
-    def _digest(self, salt: str) -> dict[str, str | None]:
-        """Digest each part by its name, keyed with the salt; ``caller`` is ``None`` where the caller is unknown."""
+    def _digest_parts(self, salt: str) -> dict[str, str | None]:
+        """Digest each part with the salt; the result has the digests by the parts' names.
+
+        The digest of ``caller`` is ``None`` if the caller is unknown.
+        """
         # Salted, because a query or a caller's name is often short enough to be found by trying.
         lists: dict[str, Any] = {"method": list(self.method), "target": list(self.target)}
-        texts = {name: _write(value) for name, value in lists.items()}
-        lengths = _write([len(chunk) for chunk in self.body])
-        texts |= {"query": self.query, "body": b"".join((lengths, *self.body))}
-        digests: dict[str, str | None] = {name: _sign(salt, name, text) for name, text in texts.items()}
-        return digests | {"caller": None if self.caller is None else _sign(salt, "caller", _write(self.caller))}
+        raw_parts = {name: _encode_json(value) for name, value in lists.items()}
+        # With the lengths, since the same bytes split otherwise into headers and body are another request.
+        lengths = _encode_json([len(chunk) for chunk in self.body])
+        raw_parts |= {"query": self.query, "body": b"".join((lengths, *self.body))}
+        digests: dict[str, str | None] = {name: _digest_part(salt, name, raw) for name, raw in raw_parts.items()}
+        caller = None if self.caller is None else _digest_part(salt, "caller", _encode_json(self.caller))
+        return digests | {"caller": caller}
 
 
-def _sign(salt: str, name: str, text: bytes) -> str:
-    return hmac.digest(f"{salt}\n{name}".encode(), text, "sha256").hex()
+def _digest_part(salt: str, name: str, raw: bytes) -> str:
+    """Digest the bytes of a part, keyed by the salt and the part's name."""
+    return hmac.digest(f"{salt}\n{name}".encode(), raw, "sha256").hex()
 
 
-def _write(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     return json.dumps(value).encode()

@@ -1,10 +1,10 @@
-"""Is what a gate's judge lets through still as good as was promised? Answered from audits, in the ledger.
+"""Monitors: count a gate's audits from the ledger, and say whether its judge still lets through what was promised.
 
-Every step is an entry: that an audit was drawn, how people answered or that they did not, that the judge's model became
-another one, and that people began anew after an alarm. What is known of a gate follows from these entries alone, so it
-is the same in every process, and ``verify`` covers it.
+Every step is an entry: an audit was drawn, people answered it or did not, the judge's model changed, people reset the
+monitor after an alarm. The state of a monitor follows from these entries alone, so it is the same in every process, and
+``verify`` covers it.
 
-Here the entries are counted. When the alarm is raised is decided in ``trust/e_process.py`` (``ShareTest.is_broken``).
+The entries are counted here. When the alarm is raised is decided in ``trust/e_process.py`` (``ShareTest.is_broken``).
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ class Monitor:
 
     @property
     def _has_too_many_models(self) -> bool:
+        """True if so many models answered that another one would not be noticed."""
         return len(self.models) >= MOST_MODELS
 
     def explain(self) -> str:
@@ -180,7 +181,7 @@ class Monitor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Terms:
+class _AuditTerms:
     """The promise that an audit tests."""
 
     promise: float
@@ -188,29 +189,30 @@ class _Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
-    """An audit that was drawn and is not answered."""
+class _OpenAudit:
+    """An audit that was requested and is not answered."""
 
-    terms: _Terms
+    terms: _AuditTerms
     expires_at: datetime
-    change: int
-    """The number of changes of the model before it was drawn."""
-    at_once: bool = False
-    """True for one of those that every call draws, because the model changed."""
+    model_changes: int
+    """The number of changes of the judge's model before it was requested."""
+    was_forced: bool = False
+    """True if it was not drawn at random: after a change of the model, every call is audited for a while."""
 
 
 @dataclass(slots=True)
-class _Progress:
-    """All that is counted of a gate's audits while entries go by, in the ledger's order."""
+class _MonitorCounts:
+    """The counts of a gate's audits, made from the ledger's entries in their order."""
 
     gate: str
-    terms: _Terms | None = None
+    terms: _AuditTerms | None = None
     """The promise of the last audit."""
-    tests: dict[_Terms, ShareTest] = field(default_factory=dict)
-    """By promise: a gate that is made to promise less has to keep what it promised before."""
-    worst: dict[_Terms, ShareTest] = field(default_factory=dict)
-    """The same, with those that were not answered as bad ones."""
-    waiting: dict[str, _Drawn] = field(default_factory=dict)
+    tests: dict[_AuditTerms, ShareTest] = field(default_factory=dict)
+    """A test for each promise: if a gate's promise is lowered, the earlier promise still has to be kept."""
+    worst_case_tests: dict[_AuditTerms, ShareTest] = field(default_factory=dict)
+    """The same tests, with every audit that was not answered counted as bad."""
+    open_audits: dict[str, _OpenAudit] = field(default_factory=dict)
+    """The audits that are not closed, by the ids of their requests."""
     audits: int = 0
     labels: int = 0
     bad: int = 0
@@ -222,17 +224,19 @@ class _Progress:
     planted: int = 0
     planted_answered: int = 0
     planted_found: int = 0
-    change: int = 0
-    """The number of changes of the model."""
-    drawn_since: int = 0
+    model_changes: int = 0
+    """The number of changes of the judge's model."""
+    audits_since_change: int = 0
     """Audits that were drawn since the last change of the model."""
-    labels_since: int = 0
+    labels_since_change: int = 0
     """Answers to those."""
-    since: int = 0
+    reset_seq: int = 0
+    """The place of the last reset in the ledger; 0 without one."""
     seq: int = 0
+    """The place of the last entry that was counted."""
 
     def add(self, entry: Entry) -> None:
-        """Count one entry of the ledger; one of another kind, or whose payload cannot be read, is passed over."""
+        """Count one entry of the ledger; an entry of another kind, or without a readable payload, is ignored."""
         self.seq = entry.seq
         payload = entry.payload or {}
         ident = str(payload.get("approval"))
@@ -242,18 +246,19 @@ class _Progress:
         elif ident in self.planted_unanswered:
             self._add_planted(entry.kind, ident, payload)
         elif entry.kind == AUDIT_REQUESTED:
-            self._add_drawn(payload)
+            self._add_requested(payload)
         elif entry.kind == AUDIT_FAILED and (terms := _read_terms(payload)) is not None:
-            self._count_drawn(terms)
+            self._count_audit(terms)
             self._add_unanswered(terms)
-        elif entry.kind == AUDIT_CLOSED and (drawn := self._take_drawn(payload)) is not None:
-            self._add_closed(drawn, payload, entry.seq)
+        elif entry.kind == AUDIT_CLOSED and (closed := self._take_closed(payload)) is not None:
+            self._add_closed(closed, payload, entry.seq)
         elif entry.kind == MODEL_CHANGED:
             self._add_model(payload.get("model"))
         elif entry.kind == MONITOR_RESET:
-            self._begin_anew(entry.seq)
+            self._reset(entry.seq)
 
     def _add_planted(self, kind: str, ident: str, payload: Mapping[str, Any]) -> None:
+        """Count the end of an audit whose content was made up: whether people answered, and would have stopped it."""
         if kind != AUDIT_CLOSED:
             return
         self.planted_unanswered.discard(ident)
@@ -261,149 +266,164 @@ class _Progress:
             self.planted_answered += 1
             self.planted_found += payload.get("status") != "approved"
 
-    def _count_drawn(self, terms: _Terms) -> None:
+    def _count_audit(self, terms: _AuditTerms) -> None:
         """Count an audit that was drawn, and begin the tests of its terms if it is the first with them."""
         self.terms = terms
         self.audits += 1
-        self.drawn_since += 1
+        self.audits_since_change += 1
         self.tests.setdefault(terms, ShareTest(promise=terms.promise))
-        self.worst.setdefault(terms, ShareTest(promise=terms.promise))
+        self.worst_case_tests.setdefault(terms, ShareTest(promise=terms.promise))
 
-    def _add_drawn(self, payload: Mapping[str, Any]) -> None:
-        """Count an audit that was drawn, and keep it until it is closed; one that cannot be read is passed over."""
+    def _add_requested(self, payload: Mapping[str, Any]) -> None:
+        """Count an audit that was requested, and keep it as open until it is closed; ignore an unreadable one."""
         terms, ident = _read_terms(payload), payload.get("approval")
         expires_at = read_zoned_time(payload.get("expires_at"))
         if terms is None or not isinstance(ident, str) or expires_at is None:
             return
-        at_once = self.change > 0 and self.drawn_since < RELABEL
-        self._count_drawn(terms)
-        self.waiting[ident] = _Drawn(terms, expires_at, self.change, at_once)
+        was_forced = self.model_changes > 0 and self.audits_since_change < RELABEL
+        self._count_audit(terms)
+        self.open_audits[ident] = _OpenAudit(terms, expires_at, self.model_changes, was_forced)
 
-    def _take_drawn(self, payload: Mapping[str, Any]) -> _Drawn | None:
-        """Find the audit that was closed; ``None`` for one that was drawn before people began anew."""
-        drawn = self.waiting.pop(str(payload.get("approval")), None)
-        terms, requested = _read_terms(payload), payload.get("requested")
-        if drawn is not None or terms is None or not isinstance(requested, int) or requested <= self.since:
-            return drawn
-        # What people were asked was erased, with the content. What they answered stays, or an alarm could be erased.
-        self._count_drawn(terms)
-        return _Drawn(terms, datetime.max.replace(tzinfo=UTC), self.change)
+    def _take_closed(self, payload: Mapping[str, Any]) -> _OpenAudit | None:
+        """Remove the audit that an entry closes from the open ones, and return it.
 
-    def _add_closed(self, drawn: _Drawn, payload: Mapping[str, Any], seq: int) -> None:
+        Returns ``None`` for an audit that was requested before the last reset, which does not count any more.
+        """
+        open_audit = self.open_audits.pop(str(payload.get("approval")), None)
+        terms, requested_seq = _read_terms(payload), payload.get("requested")
+        if open_audit is not None:
+            return open_audit
+        if terms is None or not isinstance(requested_seq, int) or requested_seq <= self.reset_seq:
+            return None
+        # The entry of the request was erased together with the content, so the audit is counted only now. Its answer
+        # still counts, or somebody could erase an alarm.
+        self._count_audit(terms)
+        return _OpenAudit(terms, datetime.max.replace(tzinfo=UTC), self.model_changes)
+
+    def _add_closed(self, audit: _OpenAudit, payload: Mapping[str, Any], seq: int) -> None:
         """Count how an audit ended: not answered, unless a person closed it; bad, unless it was ``approved``.
 
-        The entry at which the test of its terms breaks becomes the alarm, unless there is one.
+        If the answer breaks the test of the audit's terms, the place of its entry becomes that of the alarm, unless
+        there was an alarm before.
         """
         if payload.get("decided_by") != "human":
-            self._add_unanswered(drawn.terms)
+            self._add_unanswered(audit.terms)
             return
         is_bad = payload.get("status") != "approved"
-        for tests in (self.tests, self.worst):
-            tests[drawn.terms] = tests[drawn.terms].add(is_bad=is_bad)
+        for tests in (self.tests, self.worst_case_tests):
+            tests[audit.terms] = tests[audit.terms].add(is_bad=is_bad)
         self.labels += 1
         self.bad += is_bad
-        self.labels_since += drawn.change == self.change
-        if self.alarm_seq is None and self.tests[drawn.terms].is_broken(drawn.terms.confidence):
+        self.labels_since_change += audit.model_changes == self.model_changes
+        if self.alarm_seq is None and self.tests[audit.terms].is_broken(audit.terms.confidence):
             self.alarm_seq = seq
 
-    def _add_unanswered(self, terms: _Terms) -> None:
+    def _add_unanswered(self, terms: _AuditTerms) -> None:
+        """Count an audit that nobody answered; the worst-case test of its terms takes it as bad."""
         self.unanswered += 1
-        self.worst[terms] = self.worst[terms].add(is_bad=True)
+        self.worst_case_tests[terms] = self.worst_case_tests[terms].add(is_bad=True)
 
     def _add_model(self, model: object) -> None:
+        """Note a model that was not seen before; from the second one on, that is a change of the model."""
         if not isinstance(model, str) or model in self.models:
             return
         self.models.append(model)
         if len(self.models) > 1:
-            self.change += 1
-            self.drawn_since = self.labels_since = 0
+            self.model_changes += 1
+            self.audits_since_change = self.labels_since_change = 0
 
-    def _begin_anew(self, seq: int) -> None:
-        """Drop all counts and all audits that wait; the last model and planted audits without an answer stay."""
-        # What is answered from now on about what was let through before says nothing of what people began with.
-        self.tests, self.worst, self.waiting = {}, {}, {}
+    def _reset(self, seq: int) -> None:
+        """Reset the counts at the entry of a reset; the last model and unanswered planted audits are kept."""
+        # Open audits are dropped too: an answer to one of them is about a content from before the reset.
+        self.tests, self.worst_case_tests, self.open_audits = {}, {}, {}
         self.audits = self.labels = self.bad = self.unanswered = 0
         self.planted = len(self.planted_unanswered)
         self.planted_answered = self.planted_found = 0
-        self.change = self.drawn_since = self.labels_since = 0
+        self.model_changes = self.audits_since_change = self.labels_since_change = 0
         self.alarm_seq = None
         self.models = self.models[-1:]
-        self.since = seq
+        self.reset_seq = seq
 
     def describe(self, now: datetime) -> Monitor:
-        """Describe the state at a time: audits whose time is over count as not answered, closed or not."""
-        lapsed = [drawn.terms for drawn in self.waiting.values() if drawn.expires_at <= now]
-        needed = max(0, RELABEL - self.labels_since)
-        # The auditor records no further name then: without this, the monitor would be quiet about a model that is new.
-        has_too_many = len(self.models) >= MOST_MODELS
-        is_changed = has_too_many or (self.change > 0 and needed > 0)
-        # Those that wait count, too: else a server that reports one name after the other floods who answers audits.
-        waiting = sum(drawn.at_once for drawn in self.waiting.values() if drawn.expires_at > now)
+        """Make the monitor at a time; open audits that have expired by then count as not answered."""
+        expired_terms = [audit.terms for audit in self.open_audits.values() if audit.expires_at <= now]
+        labels_needed = max(0, RELABEL - self.labels_since_change)
+        # With so many models, the auditor does not record another one, so the monitor must not say that all is quiet.
+        has_too_many_models = len(self.models) >= MOST_MODELS
+        is_changed = has_too_many_models or (self.model_changes > 0 and labels_needed > 0)
+        # Open ones count against the limit too. Otherwise a server that reports a new model name with every reply would
+        # flood the people who answer audits.
+        open_forced = sum(audit.was_forced for audit in self.open_audits.values() if audit.expires_at > now)
         return Monitor(
             gate=self.gate,
-            verdict=self._choose_verdict(lapsed, is_changed=is_changed),
+            verdict=self._choose_verdict(expired_terms, is_changed=is_changed),
             promise=self.terms.promise if self.terms else None,
             confidence=self.terms.confidence if self.terms else None,
             audits=self.audits,
             labels=self.labels,
             bad=self.bad,
-            unanswered=self.unanswered + len(lapsed),
+            unanswered=self.unanswered + len(expired_terms),
             wealth=self.tests[self.terms].wealth if self.terms in self.tests else 1.0,
             alarm_seq=self.alarm_seq,
             models=tuple(self.models),
             model_changed=is_changed,
-            labels_needed=needed,
+            labels_needed=labels_needed,
             planted=self.planted,
             planted_answered=self.planted_answered,
             planted_found=self.planted_found,
-            draws_at_once=max(0, RELABEL - max(self.drawn_since, waiting)) if is_changed else 0,
-            since=self.since,
+            draws_at_once=max(0, RELABEL - max(self.audits_since_change, open_forced)) if is_changed else 0,
+            since=self.reset_seq,
             seq=self.seq,
         )
 
-    def _choose_verdict(self, lapsed: list[_Terms], *, is_changed: bool) -> MonitorVerdict:
-        """Choose the first verdict that fits; ``lapsed`` are the terms of audits that nobody answered in time.
+    def _choose_verdict(self, expired_terms: list[_AuditTerms], *, is_changed: bool) -> MonitorVerdict:
+        """Choose the worst verdict that fits.
 
-        For the verdict ``unanswered``, each of these counts as a bad one.
+        ``expired_terms`` are the terms of open audits that nobody answered in time. For the verdict ``unanswered``,
+        each of these audits counts as bad.
         """
         if self.alarm_seq is not None:
             return "alarm"
-        worst = dict(self.worst)
-        for terms in lapsed:
-            worst[terms] = worst[terms].add(is_bad=True)
-        if any(test.is_broken(terms.confidence) for terms, test in worst.items()):
+        worst_case_tests = dict(self.worst_case_tests)
+        for terms in expired_terms:
+            worst_case_tests[terms] = worst_case_tests[terms].add(is_bad=True)
+        if any(test.is_broken(terms.confidence) for terms, test in worst_case_tests.items()):
             return "unanswered"
-        # After "unanswered", or a server hides that nobody answers: it has only to report another name once.
+        # Only after "unanswered": otherwise a server could hide that nobody answers by reporting another model once.
         if is_changed:
             return "model changed"
-        return "too few labels" if self.labels_since < RELABEL else "quiet"
+        return "too few labels" if self.labels_since_change < RELABEL else "quiet"
 
 
-def _read_terms(payload: Mapping[str, Any]) -> _Terms | None:
+def _read_terms(payload: Mapping[str, Any]) -> _AuditTerms | None:
+    """Read the promise and the confidence from an entry about an audit; ``None`` if they are missing or invalid."""
     audit = payload.get("audit")
     members = audit if isinstance(audit, dict) else {}
     promise, confidence = members.get("promise"), members.get("confidence")
     if not isinstance(promise, float) or not isinstance(confidence, float):
         return None
-    return _Terms(promise, confidence) if 0 < promise < 1 and 0 < confidence < 1 else None
+    return _AuditTerms(promise, confidence) if 0 < promise < 1 and 0 < confidence < 1 else None
 
 
 class MonitorReader:
-    """Reads from a ledger what is known of one gate's audits; each look reads only the entries since the last one."""
+    """Reads the monitor of one gate from a ledger; each read only reads the entries after those of the last one."""
 
     def __init__(self, ledger: Ledger, gate: str) -> None:
         self._ledger = ledger
-        self._progress = _Progress(gate)
+        self._counts = _MonitorCounts(gate)
         self._lock = threading.Lock()
 
     async def read(self) -> Monitor:
-        """Read what is new, and return the state. Raises ``UsageError`` if there is no ledger, and ``LedgerError``."""
-        async for entry in self._ledger.query(audited=self._progress.gate, after=self._progress.seq):
+        """Count the new entries, and return the monitor.
+
+        Raises ``UsageError`` if there is no ledger, and ``LedgerError`` if it cannot be read.
+        """
+        async for entry in self._ledger.query(audited=self._counts.gate, after=self._counts.seq):
             with self._lock:
-                if entry.seq > self._progress.seq:  # another look may have read it meanwhile
-                    self._progress.add(entry)
+                if entry.seq > self._counts.seq:  # another call may have counted it meanwhile
+                    self._counts.add(entry)
         with self._lock:
-            return self._progress.describe(datetime.now(UTC))
+            return self._counts.describe(datetime.now(UTC))
 
 
 async def read_monitor(ledger: Ledger, gate: str) -> Monitor:
@@ -420,11 +440,12 @@ async def read_monitor(ledger: Ledger, gate: str) -> Monitor:
 
 
 async def list_audited(ledger: Ledger) -> tuple[str, ...]:
-    """List the gates of whose audits the ledger has entries. Raises ``UsageError`` where there is no ledger."""
+    """List the gates that have entries about audits in the ledger; raises ``UsageError`` if there is no ledger."""
     return tuple(await ledger.look(_find_audited, tables=make_column_tables()) or ())
 
 
 def _find_audited(connection: Connection) -> list[str]:
+    """Find the names of the gates that the ledger has entries about audits of."""
     from sqlalchemy import select
 
     names = make_column_tables().tables[ENTRY_NAMES]

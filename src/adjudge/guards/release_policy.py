@@ -1,4 +1,4 @@
-"""A release policy: from which score on a judge may decide alone, and the promise that was tested on people's labels.
+"""A release policy: the score from which a judge may decide alone, and the promise that was tested on people's labels.
 
 A policy makes a judge stricter and never laxer: what the rubric does not pass is not released at any score.
 
@@ -43,13 +43,15 @@ _DIGESTS = ("grid_digest", "judge_digest", "asked_digest", "contents_digest", "l
 _COUNTS = ("cases", "released", "labels", "labels_released", "wrong")
 
 _ROUNDING = 1e-9
+"""Rounding errors of shares that are tolerated when figures are compared."""
 
 _TIMES = ("measured_from", "measured_to", "labelled_from", "labelled_to", "at")
 
 
-def _write_time(name: str, policy: ReleasePolicy) -> datetime | None:
-    moment = getattr(policy, name)
-    return None if moment is None else moment.astimezone(UTC)
+def _convert_to_utc(name: str, policy: ReleasePolicy) -> datetime | None:
+    """Return the policy's time of this name in UTC, for ``to_dict``."""
+    time = getattr(policy, name)
+    return None if time is None else time.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class ReleasePolicy:
     _layout: ClassVar[Layout] = Layout(
         first=("statement",),
         strict=True,
-        computed={name: partial(_write_time, name) for name in _TIMES},
+        computed={name: partial(_convert_to_utc, name) for name in _TIMES},
     )
 
     risk: ReleaseRisk
@@ -132,7 +134,7 @@ class ReleasePolicy:
             raise UsageError(f"the figures of this release policy contradict each other: {problem}; calibrate again")
 
     def _find_problem(self) -> str | None:
-        """Find a contradiction among the figures; what the labels come to is computed again by who has the labels."""
+        """Find a contradiction among the figures; ``None`` if there is none. The labels themselves are not read."""
         if not self.wrong <= self.labels_released <= min(self.labels, self.released):
             return "more labels are wrong than released, or more released than there are"
         if not max(self.labels, self.released) <= self.cases:

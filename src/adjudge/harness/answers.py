@@ -1,9 +1,9 @@
-"""The answers of a hook to Claude Code and Codex, with no member that the harness does not know. Pure.
+"""The answers of a hook to Claude Code and Codex, with no member that the coding agent (harness) does not know.
 
-With one unknown member Codex drops the whole answer and makes the call. A pass is ``{}`` and never ``allow``, which
-would skip the question that the harness itself asks its user.
+If an answer has an unknown member, Codex ignores the answer and makes the call. A pass is ``{}`` and not ``allow``,
+because ``allow`` would skip the question that the harness itself asks its user.
 
-Which of them an event gets is decided in ``checking.py`` (``HookGuard``).
+``checking.py`` (``HookGuard``) decides which answer an event gets.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FLAGS = ("interrupted", "noOutputExpected")
 
 
 def answer_call(harness: Harness, opinion: Opinion, message: str = "") -> dict[str, Any]:
-    """Answer ``PreToolUse``; to Codex, which would make a deferred call, every refusal is a denial."""
+    """Answer ``PreToolUse``; for Codex a deferral becomes a denial, because Codex would make a deferred call."""
     if opinion == "none" or (opinion == "allow" and harness == "codex"):
         return NO_OPINION
-    word = "deny" if harness == "codex" else opinion
-    output = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": message}
+    decision = "deny" if harness == "codex" else opinion
+    output = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": message}
     return {"hookSpecificOutput": output}
 
 
@@ -56,9 +56,9 @@ def withhold(harness: Harness, event: RanEvent) -> dict[str, Any] | None:
 
 
 def _replace_texts(response: Any) -> Any:
-    """Return the same shape without what the tool returned; ``None`` for a shape that is not known."""
+    """Return a result of the same shape with ``WITHHELD`` as its text; ``None`` for an unknown shape."""
     if isinstance(response, dict) and {"stdout", "stderr"} <= response.keys():
-        # Members that nobody here knows stay away: a copy of the output, or the file that has it, may be among them.
+        # Unknown members are left out, because one may be a copy of the output, or name a file that has it.
         flags = {name: response[name] for name in _FLAGS if isinstance(response.get(name), bool)}
         return {"stdout": WITHHELD, "stderr": "", **flags, "isImage": False}
     if isinstance(response, list) and all(isinstance(block, dict) for block in response):
@@ -67,7 +67,7 @@ def _replace_texts(response: Any) -> Any:
 
 
 def refuse_event(harness: Harness, event: HookEvent, message: str) -> dict[str, Any]:
-    """Answer an event with no."""
+    """Answer an event with a refusal; an event that cannot be refused gets a warning or no opinion."""
     if isinstance(event, CallEvent):
         return answer_call(harness, "deny", message)
     if isinstance(event, PromptEvent | AnswerEvent):

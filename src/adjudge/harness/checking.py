@@ -1,7 +1,7 @@
-"""The answer to one event of a harness: what is asked of the guard, and what the harness is told.
+"""``HookGuard``: asks a tool guard about each event of a coding agent (harness), and makes the answer to the event.
 
-Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), which gate checks a tool in
-``guards/tool_guard/tool_gates.py``, and how an answer is written in ``answers.py``.
+``guards/tool_guard/guard.py`` (``ToolGuard``) decides if a call may be made, ``guards/tool_guard/tool_gates.py`` which
+gate checks a tool, and ``answers.py`` writes the answers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNCHECKED = "adjudge: a call was made that was not checked as it was made; furt
 
 
 class KnownSources:
-    """A screen of calls that refuses those of an MCP server that comes from elsewhere than it should.
+    """A screen that refuses calls of an MCP server whose source is another than the configured one.
 
     A project can define a server with the name of one of the user's.
     """
@@ -49,12 +49,14 @@ class KnownSources:
         self._sources = dict(sources)
 
     async def screen_call(self, call: ToolCall, _arguments: Mapping[str, Any], /) -> Screened:
-        """Refuse a call of a server with a known source that has another, or none that is told."""
-        wanted = None if call.server is None else self._sources.get(call.server)
+        """Refuse a call of a server with a configured source if the harness names another source, or none."""
+        expected = None if call.server is None else self._sources.get(call.server)
         source = call.remarks.get(SOURCE)
-        if wanted is None or source == wanted:
+        if expected is None or source == expected:
             return Screened(allowed=True)
-        detail = f"the server {quote(call.server or '', 60)} comes from {quote(str(source), 60)} and not from {wanted}"
+        detail = (
+            f"the server {quote(call.server or '', 60)} comes from {quote(str(source), 60)} and not from {expected}"
+        )
         return Screened(allowed=False, decided_by="rule", detail=detail)
 
 
@@ -66,16 +68,16 @@ class CallGuard:
     approvals: Approvals | None = None
     """Approvals whose webhook gets ``call.unchecked``; ``None`` sends nothing."""
     observes: bool = False
-    """True to let everything through, on the record, but what ``enforced`` refuses."""
+    """True to record calls and let them through, except those that ``enforced`` refuses."""
     enforced: Sequence[CallScreen] = field(default=())
 
     async def lets_through(self, *calls: ToolCall | None) -> bool:
-        """Return whether calls that were not allowed are made all the same, because the guard only observes."""
+        """Return whether calls that were not allowed may be made all the same, because the guard only observes."""
         if not self.observes:
             return False
         for call in calls:
             if call is None or not isinstance(call.arguments, Mapping):
-                continue  # no screen can read it, and a guard that observes refuses what its screens refuse alone
+                continue  # no screen can read it, and a guard that observes refuses only what a screen refuses
             for screen in self.enforced:
                 if not (await screen.screen_call(call, call.arguments)).allowed:
                     return False
@@ -106,7 +108,7 @@ class HookGuard(CallGuard):
         return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)
 
     async def record_refusal(self, event: HookEvent, *, reason: str) -> None:
-        """Record that a call, a prompt or an answer is refused before anybody judges it. Raises ``LedgerError``."""
+        """Record that a call, a prompt or an answer is refused without having been judged. Raises ``LedgerError``."""
         if isinstance(event, CallEvent):
             await self.guard.record_refusal(event.call, reason=reason)
         elif isinstance(event, PromptEvent | AnswerEvent):
@@ -123,7 +125,7 @@ class HookGuard(CallGuard):
         if not verdict and not await self.lets_through(event.call, event.patch):
             opinion: Opinion = self.pending if verdict.kind == "pending" else "deny"
             return answer_call(self.harness, opinion, verdict.message)
-        # Before the answer: a call that is made, and of which nobody knows that it was let pass, ends the run's trust.
+        # Recorded before the answer: a call that is made without a record that it passed makes its run untrusted.
         await self.guard.record_pass(event.call, verdict)
         is_approved = verdict.decision is not None and verdict and verdict.decision.decided_by == "human"
         if is_approved and self.managed:
@@ -131,47 +133,49 @@ class HookGuard(CallGuard):
         return NO_OPINION
 
     async def _check_call(self, event: CallEvent) -> ToolVerdict:
-        """Check a call, and the patch in it, of which both have to be allowed."""
+        """Check a call, and the patch in it; both have to be allowed."""
         if event.patch is None:
             return await self.guard.wait(event.call, seconds=self.waits)
-        # People may have to decide about both. While one waits, the approval of the other is not used: it is good for
-        # one call, which is not made yet.
+        # People may have to decide on both. An approval is good for one call, so while one of the two still waits, the
+        # approval of the other must not be used up: the one that waits is checked first.
         is_patch_waiting = await self.guard.is_waiting(event.patch)
         is_call_waiting = await self.guard.is_waiting(event.call)
         first, second = (event.call, event.patch) if is_call_waiting else (event.patch, event.call)
-        verdict = await self.guard.check(first)
-        if verdict.kind == "refuse" or (not verdict and (is_call_waiting or is_patch_waiting)):
-            return verdict
-        other = await self.guard.check(second)
-        return other if verdict or other.kind == "refuse" else verdict
+        first_verdict = await self.guard.check(first)
+        if first_verdict.kind == "refuse" or (not first_verdict and (is_call_waiting or is_patch_waiting)):
+            return first_verdict
+        second_verdict = await self.guard.check(second)
+        return second_verdict if first_verdict or second_verdict.kind == "refuse" else first_verdict
 
     async def _answer_ran(self, event: RanEvent) -> dict[str, Any]:
         """Record that a call was made, and return the answer: its result withheld, a warning, or no opinion.
 
         A result that the agent may not read and that cannot be withheld is recorded as exposed.
         """
-        is_held = not await self._may_be_read(event) and not self.observes
-        withheld = withhold(self.harness, event) if is_held else None
-        is_exposed = is_held and withheld is None
+        must_withhold = not await self._may_be_read(event) and not self.observes
+        withheld = withhold(self.harness, event) if must_withhold else None
+        is_exposed = must_withhold and withheld is None
         is_checked = await self.guard.record_run(event.call, failed=event.failed, exposed=is_exposed)
         if self.approvals is not None and (is_exposed or not is_checked):
-            # Somebody may be needed at once: the run's calls are refused from now on, and what was made is made.
+            # A person may have to act at once: the call has been made, and the run's further calls are refused.
             self.approvals.announce_unchecked_call(event.call.run_id, event.call.call_id)
         if withheld is not None:
             return withheld
-        if is_checked and not is_held:
+        if is_checked and not must_withhold:
             return NO_OPINION
         return warn_user(_UNCHECKED) if self.harness == "claude" else NO_OPINION
 
     async def _may_be_read(self, event: RanEvent) -> bool:
-        # No judge here sees a picture: without this, a gate of results would pass its base64, and the agent read it.
-        is_unseen = event.left_out or holds_media(event.response)
-        if is_unseen and self.guard.results is not None:
+        """Return whether the agent may read a tool's result; if results are judged, not one that no judge can read."""
+        # No judge sees a picture. Without this, a gate of results would pass the base64, and the agent see the picture.
+        is_unreadable = event.left_out or holds_media(event.response)
+        if is_unreadable and self.guard.results is not None:
             return False
         return event.left_out or bool(await self.guard.check_result(event.call, event.response))
 
     def _answer_text(self, verdict: ToolVerdict, event: AnswerEvent | None = None) -> dict[str, Any]:
+        """Answer the event of a prompt, or of an agent's answer (``event``), by the guard's verdict on the text."""
         if verdict or self.observes:
             return NO_OPINION
-        # Sent back for ever, an agent would never end: Codex sets no limit to it.
+        # An answer is sent back only once in a turn, because Codex sets no limit and the agent might never end.
         return warn_user(_SENT_BACK_ONCE) if event is not None and event.is_second else block(verdict.message)

@@ -1,11 +1,11 @@
-"""The events that Claude Code and Codex send to a hook, read strictly into values. Pure.
+"""The events that Claude Code and Codex (harnesses) send to a hook, read strictly into dataclasses.
 
-Everything in an event may have been written by the agent, by what it read, or by somebody who only pretends to be the
-harness, so an event that cannot be read is an error and never a call without a guard.
+An event may be forged, or its texts chosen by the agent or by a document that the agent read. So an event that cannot
+be read is an error, and never a call that goes unchecked.
 
 Sources: recorded with Claude Code 2.1.330 and Codex 0.169.0 (``tests/data/harness``).
 
-What an event is answered is decided in ``checking.py`` (``HookGuard``).
+``checking.py`` (``HookGuard``) decides how an event is answered.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ HARNESSES: tuple[Harness, ...] = get_args(Harness)
 NAMES: Mapping[Harness, str] = {"claude": "Claude Code", "codex": "Codex"}
 
 SOURCE = "mcp_server_source"
-"""The remark that says where the harness has an MCP server from, such as ``project``."""
+"""The remark that names the source of an MCP server's definition, such as ``project``."""
 
 _REMARKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {"claude": {"Bash": ("description",)}, "codex": {}}
-"""Members by which a model only describes a call, and which the tool never reads. A model words them anew each time, so
-with them an approved call would never be the same call again."""
+"""Arguments, by harness and tool, in which a model only describes a call, and which the tool never reads.
 
-_NO_SERVER_NAME = re.compile(r"[^A-Za-z0-9_-]")
+A model words them differently each time, so with them a repeated call would not equal the call that was approved."""
+
+_NOT_IN_SERVER_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,8 @@ HookEvent = StartEvent | CallEvent | RanEvent | PromptEvent | AnswerEvent
 def read_event(harness: Harness, raw: bytes) -> HookEvent:
     """Read what a harness wrote to its hook's standard input. Raises ``UsageError`` for anything else.
 
-    What a tool returned is left out where the event cannot be read with it, so that its call is on record all the same.
+    If an event cannot be read because of the tool's result, it is read without the result, so that the call is on
+    record all the same.
     """
     if len(raw) > LARGEST_EVENT:
         raise UsageError(f"the event has more than {LARGEST_EVENT:,} bytes; the hook takes no longer one")
@@ -106,8 +108,8 @@ def read_event(harness: Harness, raw: bytes) -> HookEvent:
         shortened = _leave_out_result(raw)
         if shortened is None:
             raise
-        read = read_event_object(harness, _read_document(shortened))
-        return replace(read, left_out=True) if isinstance(read, RanEvent) else read
+        event = read_event_object(harness, _read_document(shortened))
+        return replace(event, left_out=True) if isinstance(event, RanEvent) else event
     return read_event_object(harness, document)
 
 
@@ -129,6 +131,7 @@ def _read_document(raw: bytes) -> dict[str, Any]:
 
 
 def _leave_out_result(raw: bytes) -> bytes | None:
+    """Return an event without the tool's result; ``None`` for an event that has none, or is no JSON."""
     try:
         event = json.loads(raw)
     except (ValueError, RecursionError):
@@ -139,7 +142,7 @@ def _leave_out_result(raw: bytes) -> bytes | None:
 def read_event_object(harness: Harness, event: Mapping[str, Any], *, owner: str | None = None) -> HookEvent:
     """Read an event from its JSON object. Raises ``UsageError`` for anything else than an event that is known.
 
-    ``owner`` is whose run it is, where a guard is asked by several that must not name each other's runs.
+    ``owner`` is the caller to whom the run belongs, if several callers ask one guard: none may name another's run.
     """
     name = _read_text(event, "hook_event_name")
     session = _read_text(event, "session_id")
@@ -160,7 +163,7 @@ def read_event_object(harness: Harness, event: Mapping[str, Any], *, owner: str 
         )
     call = _read_call(harness, event, run_id)
     if name == "PreToolUse":
-        patch = _find_patch(call) if harness == "codex" else None
+        patch = _find_patch_call(call) if harness == "codex" else None
         return CallEvent(call=call, patch=patch)
     if name == "PostToolUse":
         return RanEvent(call=call, name=name, response=event.get("tool_response"))
@@ -172,7 +175,7 @@ def read_event_object(harness: Harness, event: Mapping[str, Any], *, owner: str 
 
 
 def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> ToolCall:
-    """Read the call of an event; remarks of the harness in its arguments are kept apart, and not judged.
+    """Read the call of an event; remarks in its arguments (see ``_REMARKS``) are kept apart, and not judged.
 
     Raises ``UsageError`` for arguments that are no object.
     """
@@ -189,29 +192,29 @@ def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> ToolC
         _read_text(event, "tool_use_id"),
         run_id,
         server=server,
-        cwd=_read_folder(event),
+        cwd=_read_cwd(event),
         agent=None if agent is None else _read_text(event, "agent_id"),
         remarks=remarks if source is None else {SOURCE: source},
     )
 
 
 def _read_tool(event: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
-    """Read the tool, the MCP server that has it, and where that server comes from.
+    """Read the name of the tool, the MCP server that it belongs to, and that server's source.
 
     Raises ``UsageError`` where name and server contradict each other.
     """
     name = _read_text(event, "tool_name")
-    described = event.get("mcp_server")
-    if described is None:
+    description = event.get("mcp_server")
+    if description is None:
         return *split_tool_name(name), None
-    if not isinstance(described, dict):
-        raise UsageError(f"mcp_server of the event must be an object, got {show(described)}")
-    server = _read_text(described, "name")
-    start = f"mcp__{_NO_SERVER_NAME.sub('_', server)}__"
-    if not name.startswith(start) or name == start:
+    if not isinstance(description, dict):
+        raise UsageError(f"mcp_server of the event must be an object, got {show(description)}")
+    server = _read_text(description, "name")
+    prefix = f"mcp__{_NOT_IN_SERVER_NAME.sub('_', server)}__"
+    if not name.startswith(prefix) or name == prefix:
         raise UsageError(f"the tool {show(name)} is not one of the MCP server {show(server)} that the event names")
-    source = described.get("source")
-    return name.removeprefix(start), server, None if source is None else _read_text(described, "source")
+    source = description.get("source")
+    return name.removeprefix(prefix), server, None if source is None else _read_text(description, "source")
 
 
 def split_tool_name(name: str) -> tuple[str, str | None]:
@@ -234,8 +237,8 @@ def drop_remarks(harness: str, tool: str, server: str | None, arguments: Mapping
     return {name: value for name, value in arguments.items() if name not in names}
 
 
-def _find_patch(call: ToolCall) -> ToolCall | None:
-    """Find the patch that a shell command is, as a call of the patch tool in the folder of the patch.
+def _find_patch_call(call: ToolCall) -> ToolCall | None:
+    """Find the patch that a shell command applies, as a call of the patch tool in the folder of the patch.
 
     Returns ``None`` for a command without a patch. Raises ``UsageError`` for a command that is not a patch alone.
     """
@@ -251,7 +254,8 @@ def _find_patch(call: ToolCall) -> ToolCall | None:
     return replace(call, tool=PATCH_TOOL, arguments={"command": found_patch.patch}, cwd=cwd)
 
 
-def _read_folder(event: Mapping[str, Any]) -> str:
+def _read_cwd(event: Mapping[str, Any]) -> str:
+    """Read the working directory of an event. Raises ``UsageError`` unless it is an absolute path."""
     folder = _read_text(event, "cwd")
     if not PurePath(folder).is_absolute():
         raise UsageError(f"cwd of the event must be an absolute path, got {show(folder)}")
@@ -259,6 +263,7 @@ def _read_folder(event: Mapping[str, Any]) -> str:
 
 
 def _read_text(table: Mapping[str, Any], name: str) -> str:
+    """Read a member that must be a text and not empty. Raises ``UsageError``."""
     text = table.get(name)
     if not isinstance(text, str) or not text:
         raise UsageError(f"{name} of the event must be a text, got {show(text)}")

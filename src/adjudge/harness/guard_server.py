@@ -1,11 +1,11 @@
-"""The server that a hook asks: where it is, how it is known, and one question to it.
+"""A client of the guard server: connects a hook to the server, checks the server's identity, and asks one question.
 
-A harness waits for its hook at every call, so this imports the standard library alone, and little of it. Everything
-that is not the one right answer in time raises: silence, another status, a redirect, an answer to another question.
+A coding agent waits for its hook at every call, so this module imports only a little of the standard library. Anything
+but the right answer in time raises: silence, another status, a redirect, an answer to another question.
 
-The agent that is guarded could listen in the server's place. So a Unix socket counts only if its owner's, and a TLS
-connection only with the certificate that was pinned. Nothing is sent before that, and nothing of the environment
-counts, which a project can set: no proxy, no certificate file, no resolver's options.
+The guarded agent could listen in the server's place. So a Unix socket counts only if it belongs to the right account,
+and a TLS connection only with the pinned certificate; nothing is sent before that is checked. Environment variables do
+not count, because a project can set them: no proxy, no certificate file, no options of the resolver.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 LARGEST_ANSWER = 1_000_000
-"""Bytes of an answer, its head included."""
+"""The most bytes of an answer, with its head."""
 
 LARGEST_FILE = 1_000_000
 
@@ -46,7 +46,7 @@ _OWN_HEADERS = ("content-length", "content-type", "adjudge-nonce", "adjudge-dige
 
 
 class NotChecked(Exception):
-    """There is no answer that counts; the message says why, in words for people."""
+    """The call was not checked, because there is no valid answer; the message says why, for people."""
 
 
 class GuardServer(NamedTuple):
@@ -96,25 +96,25 @@ def _check_address(server: GuardServer) -> None:
         if not server.path.startswith("/") or server.certificate is not None:
             raise NotChecked("a Unix socket has an absolute path, like unix:/run/adjudge/hook.sock, and no certificate")
     elif _HTTPS.fullmatch(server.address) is None:
-        # Whoever gets a port first would get the key, and give the answers.
+        # With plain http, any program that takes the port first would get the key and give the answers.
         raise NotChecked("address of [hook.server] must be like unix:/PATH or https://HOST:PORT; http is not possible")
     elif server.certificate is None or _PIN.fullmatch(server.certificate) is None:
         raise NotChecked('https needs certificate = "sha256:...", the SHA-256 of the server\'s certificate')
 
 
 def name_config(path: str, digest: str) -> str:
-    """Name a configuration file and the SHA-256 of what it holds, as a hook does to a server, in letters of ASCII."""
-    place = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
-    return f"{place} {digest}"
+    """Write the SHA-256 of a configuration file's path, and of its content (``digest``), for a header to the server."""
+    path_digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
+    return f"{path_digest} {digest}"
 
 
 def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float, config: str | None = None) -> Any:
-    """Send a body to an address of the server, and return the object that it answers, within so many seconds.
+    """Send a body to a path of the server, and return the object that the server answers within so many seconds.
 
-    ``config`` is the configuration of the hook, by ``name_config``: a server that has read another version of that very
-    file answers with an error. Raises ``NotChecked`` for anything but an answer.
+    ``config`` names the hook's configuration as ``name_config`` does: a server that has read another version of that
+    file answers with an error. Raises ``NotChecked`` for anything but a valid answer.
     """
-    end = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     key = read_key(server.key)
     nonce, digest = os.urandom(16).hex(), hashlib.sha256(body).hexdigest()
     fields = {
@@ -131,13 +131,13 @@ def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float, c
         fields["Adjudge-Hook-Config"] = config
     head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     try:
-        connection = _connect(server, end)
+        connection = _connect(server, deadline)
         with connection:
-            connection.settimeout(_find_seconds_left(end))
+            connection.settimeout(_find_seconds_left(deadline))
             # A server that refuses a body may close before it has read all of it, and its answer says why.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(head.encode("ascii") + b"\r\n" + body)
-            headers, answer = _receive(connection, end)
+            headers, answer = _receive(connection, deadline)
     except TimeoutError:
         raise NotChecked("the server did not answer in time") from None
     except OSError as error:
@@ -145,7 +145,7 @@ def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float, c
     expected = {"adjudge-nonce": nonce, "adjudge-digest": digest}
     expected |= {} if server.configuration is None else {"adjudge-configuration": server.configuration}
     for name, value in expected.items():
-        # An old answer, or one to somebody else, would be well formed too.
+        # An old answer, or an answer to another client, would have the right form too.
         if headers.get(name) != value:
             raise NotChecked(f"the answer is to another question, or of another configuration ({name})")
     return _read_object(headers, answer)
@@ -168,9 +168,9 @@ def _read_object(headers: Mapping[str, str], answer: bytes) -> dict[str, Any]:
 
 
 def read_own_file(path: str, *, private: bool = False) -> bytes:
-    """Read a file that is no link and that others cannot write; a ``private`` one they cannot read either.
+    """Read a file that others cannot write, and if it is ``private`` cannot read either.
 
-    Raises ``NotChecked`` for any other, and for one that is too large.
+    Raises ``NotChecked`` for any other file, for a link, and for a file that is too large.
     """
     if sys.platform == "win32":
         raise NotChecked(_WINDOWS)
@@ -179,8 +179,8 @@ def read_own_file(path: str, *, private: bool = False) -> bytes:
         try:
             _check_own(path, os.fstat(descriptor), private=private)
             raw = b""
-            while len(raw) <= LARGEST_FILE and (part := os.read(descriptor, LARGEST_FILE + 1)):
-                raw += part
+            while len(raw) <= LARGEST_FILE and (piece := os.read(descriptor, LARGEST_FILE + 1)):
+                raw += piece
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -191,11 +191,12 @@ def read_own_file(path: str, *, private: bool = False) -> bytes:
 
 
 def _check_own(path: str, status: os.stat_result, *, private: bool) -> None:
+    """Raise ``NotChecked`` for a file that others can write, or if ``private`` read, and for one that is no file."""
     if not stat.S_ISREG(status.st_mode):
         raise NotChecked(f"{path} is no file")
     if status.st_mode & (0o077 if private else 0o002) or (private and status.st_uid not in (0, os.getuid())):
-        right = "0600" if private else "o-w"
-        raise NotChecked(f"{path} can be {'read' if private else 'written'} by others (chmod {right})")
+        mode = "0600" if private else "o-w"
+        raise NotChecked(f"{path} can be {'read' if private else 'written'} by others (chmod {mode})")
 
 
 def read_key(path: str) -> str:
@@ -209,12 +210,13 @@ def read_key(path: str) -> str:
 # ---------------------------------------------------------------- connecting
 
 
-def _connect(server: GuardServer, end: float) -> Any:
+def _connect(server: GuardServer, deadline: float) -> Any:
+    """Connect to a server by its Unix socket or by TLS, and check that it is the right one."""
     if sys.platform == "win32":
         raise NotChecked(_WINDOWS)
     if server.path is not None:
-        return _connect_unix(server.path, _find_owner(server.owner), end)
-    return _connect_tls(server, end)
+        return _connect_unix(server.path, _find_owner(server.owner), deadline)
+    return _connect_tls(server, deadline)
 
 
 def _find_owner(owner: str | int | None) -> int:
@@ -234,22 +236,23 @@ def _find_owner(owner: str | int | None) -> int:
         raise NotChecked(f"there is no account {owner!r}, the owner of [hook.server]") from None
 
 
-def _connect_unix(path: str, owner: int, end: float) -> socket.socket:
-    """Connect to a socket that belongs to an account, in a folder in which no other can put one.
+def _connect_unix(path: str, owner: int, deadline: float) -> socket.socket:
+    """Connect to a socket of this account, in a folder in which no other account can make one.
 
-    Raises ``NotChecked`` where that is not so, or nobody listens.
+    Raises ``NotChecked`` for any other socket, and if nobody listens.
     """
     try:
-        folder, place = os.lstat(path.rpartition("/")[0] or "/"), os.lstat(path)
+        folder_status, socket_status = os.lstat(path.rpartition("/")[0] or "/"), os.lstat(path)
     except OSError as error:
         raise NotChecked(f"there is no socket {path}: {error.strerror}; is the server running?") from None
-    if not stat.S_ISDIR(folder.st_mode) or folder.st_uid not in (0, owner) or folder.st_mode & 0o022:
+    mode = folder_status.st_mode
+    if not stat.S_ISDIR(mode) or folder_status.st_uid not in (0, owner) or mode & 0o022:
         raise NotChecked(f"the folder of {path} can be changed by another account than the server's")
-    if not stat.S_ISSOCK(place.st_mode) or place.st_uid != owner:
+    if not stat.S_ISSOCK(socket_status.st_mode) or socket_status.st_uid != owner:
         raise NotChecked(f"{path} is no socket of the server's account")
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.settimeout(_find_seconds_left(end))
+        connection.settimeout(_find_seconds_left(deadline))
         connection.connect(path)
         _check_peer(connection, path, owner)
     except BaseException:
@@ -259,19 +262,19 @@ def _connect_unix(path: str, owner: int, end: float) -> socket.socket:
 
 
 def _check_peer(connection: socket.socket, path: str, owner: int) -> None:
-    """Raise ``NotChecked`` for a socket on which a process of another account listens, and where no system says it."""
+    """Raise ``NotChecked`` if a process of another account listens on a socket, or the system does not tell which."""
     credentials = connection.getsockopt(*_find_peer_option())
     if int.from_bytes(credentials[4:8], sys.byteorder) != owner:
         raise NotChecked(f"another account than the server's answers at {path}")
 
 
 def _find_peer_option() -> tuple[int, int, int]:
-    """Find the level, the name and the size of the socket option that tells the account of the other end.
+    """Return the level, the name and the size of the socket option that tells the account at the other end.
 
-    That account is the option's second 32-bit number. Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of
+    The account is the option's second 32-bit number. Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of
     macOS, with ``struct xucred``.
 
-    Raises ``NotChecked`` on a system that has none that is known here.
+    Raises ``NotChecked`` on a system for which no such option is known.
     """
     if sys.platform == "linux":
         return socket.SOL_SOCKET, socket.SO_PEERCRED, 12
@@ -280,7 +283,7 @@ def _find_peer_option() -> tuple[int, int, int]:
     raise NotChecked("this system is not known to say which account listens on a socket; ask the server by https")
 
 
-def _connect_tls(server: GuardServer, end: float) -> Any:
+def _connect_tls(server: GuardServer, deadline: float) -> Any:
     """Connect to a server by TLS, and close the connection unless its certificate is the pinned one."""
     import ssl
 
@@ -291,17 +294,17 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
     host_written, port = address.groups()
     host = host_written.strip("[]")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # One certificate counts, whoever signed it and whatever name it has.
+    # Only the pinned certificate counts (see below), whoever signed it and whatever name it has.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    plain = socket.create_connection((host, int(port or 443)), timeout=_find_seconds_left(end))
+    plain = socket.create_connection((host, int(port or 443)), timeout=_find_seconds_left(deadline))
     try:
-        plain.settimeout(_find_seconds_left(end))
+        plain.settimeout(_find_seconds_left(deadline))
         connection = context.wrap_socket(plain, server_hostname=host)
     except BaseException:
         plain.close()
         raise
-    shown = connection.getpeercert(binary_form=True) or b""
-    if hashlib.sha256(shown).hexdigest() != pin[1]:
+    certificate = connection.getpeercert(binary_form=True) or b""
+    if hashlib.sha256(certificate).hexdigest() != pin[1]:
         connection.close()
         raise NotChecked(f"{server.address} shows another certificate than the pinned one")
     return connection
@@ -310,16 +313,16 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
 # ---------------------------------------------------------------- receiving
 
 
-def _receive(connection: Any, end: float) -> tuple[dict[str, str], bytes]:
+def _receive(connection: Any, deadline: float) -> tuple[dict[str, str], bytes]:
     """Receive one whole answer, of at most ``LARGEST_ANSWER`` bytes, and return its headers and its body.
 
-    Raises ``NotChecked`` for an answer without a length, of another one, or of too many bytes.
+    Raises ``NotChecked`` for an answer without a length, with a wrong length, or of too many bytes.
     """
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > _LARGEST_HEAD:
             raise NotChecked("the answer has no end of its head")
-        data += _receive_part(connection, end)
+        data += _receive_part(connection, deadline)
     head, _, body = data.partition(b"\r\n\r\n")
     headers = _read_head(head)
     length = headers.get("content-length", "")
@@ -329,16 +332,18 @@ def _receive(connection: Any, end: float) -> tuple[dict[str, str], bytes]:
         raise NotChecked(f"the answer has more than {LARGEST_ANSWER:,} bytes")
     parts, count = [body], len(body)
     while count < int(length):
-        parts.append(_receive_part(connection, end))
+        parts.append(_receive_part(connection, deadline))
         count += len(parts[-1])
     if count != int(length):
         raise NotChecked("the answer is longer than it says")
     return headers, b"".join(parts)
 
 
-def _receive_part(connection: Any, end: float) -> bytes:
-    # Of all that is left, and not for each byte: an answer that drips would else go on for ever.
-    connection.settimeout(_find_seconds_left(end))
+def _receive_part(connection: Any, deadline: float) -> bytes:
+    """Receive the next bytes of an answer. Raises ``NotChecked`` at the end of the connection."""
+    # The timeout is the time left until the deadline. A fixed one for each piece would let a slow answer go on for
+    # ever.
+    connection.settimeout(_find_seconds_left(deadline))
     part: bytes = connection.recv(65_536)
     if not part:
         raise NotChecked("the answer is cut")
@@ -346,7 +351,10 @@ def _receive_part(connection: Any, end: float) -> bytes:
 
 
 def _read_head(head: bytes) -> dict[str, str]:
-    """Read the headers of an answer with the status 200; raise ``NotChecked`` if they can be read in two ways."""
+    """Read the headers of an answer with the status 200, by names in lower case.
+
+    Raises ``NotChecked`` for another status, and for headers that can be read in two ways.
+    """
     first_line, *lines = head.split(b"\r\n")
     status_line = _STATUS.fullmatch(first_line)
     if status_line is None:
@@ -367,8 +375,9 @@ def _read_head(head: bytes) -> dict[str, str]:
     return headers
 
 
-def _find_seconds_left(end: float) -> float:
-    left = end - time.monotonic()
+def _find_seconds_left(deadline: float) -> float:
+    """Return the seconds until a deadline. Raises ``TimeoutError`` if it is over."""
+    left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
     return left

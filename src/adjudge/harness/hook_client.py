@@ -1,8 +1,7 @@
-"""The command that a harness starts at every call where a server is asked: little to import, and nothing to decide.
+"""The command that a coding agent (harness) starts at every call to ask a guard server about the call.
 
-``adjudge hook check`` does the same by itself where there is no server, which takes several times as long to start.
-
-What the harness is answered is decided in ``checking.py`` (``HookGuard``).
+It imports little, so that it starts quickly, and decides nothing. Without a server ``adjudge hook check`` decides by
+itself, which takes several times as long to start. The server's answer is made in ``checking.py`` (``HookGuard``).
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from adjudge.harness.guard_server import (
 )
 
 LARGEST_EVENT = 20_000_000
-"""Bytes of an event that are read at most; a result of a tool can be long."""
+"""The most bytes of an event that are read; the result of a tool can be long."""
 
 LARGEST_SENT = 900_000
-"""Bytes of an event from which on a tool's result is left out; a server takes 1,000,000 unless it says otherwise."""
+"""An event of more bytes is sent without the tool's result, because a server by default takes 1,000,000."""
 
 MARK = " checked"
-"""The mark behind an answer that was written whole: a text that was cut in the middle can be JSON too."""
+"""The end of an answer that was written completely, since a text that was cut off can be JSON too."""
 
 
 def find_hook_path(harness: str, *, managed: bool) -> str:
-    """Find the address of a harness's events on the server."""
+    """Return the path on the server to which the events of a harness are sent."""
     return f"/v1/hooks/{harness}" + ("?managed=true" if managed else "")
 
 
 def check_outside(cwd: object, *paths: str) -> None:
-    """Raise ``NotChecked`` for a file of ours that lies in the folder of a session, where the agent writes."""
+    """Raise ``NotChecked`` if one of the paths is in the folder of a session, where the agent can write."""
     if not isinstance(cwd, str) or not cwd.startswith("/"):
         raise NotChecked("the event does not say in which folder the session is")
     folder = os.path.realpath(cwd).rstrip("/") + "/"
@@ -64,27 +63,27 @@ def answer_event(
         raise NotChecked("the event is no object")
     if "tool_name" in event:
         check_outside(event.get("cwd"), config, server.key)
-    path, end = find_hook_path(harness, managed=managed), time.monotonic() + seconds
-    named = name_config(config, digest)
+    path, deadline = find_hook_path(harness, managed=managed), time.monotonic() + seconds
+    config_name = name_config(config, digest)
     shortened = leave_out_result(event)
     answer: dict[str, Any]
     if shortened is None or len(raw) <= LARGEST_SENT:
         try:
-            answer = ask_server(server, path, raw, seconds=seconds, config=named)
+            answer = ask_server(server, path, raw, seconds=seconds, config=config_name)
         except NotChecked:
             if shortened is None:
                 raise
         else:
             return answer
-    # A server does not take every body: one may be too long for it, or nest too deeply. Without this, a tool could
-    # return what the agent reads and what is on no record.
+    # The server may refuse the body as too long or too deeply nested. Without a second try, a tool could return such a
+    # result to hide its call from the record, while the agent reads the result.
     path += f"{'&' if '?' in path else '?'}left_out=true"
-    answer = ask_server(server, path, shortened, seconds=end - time.monotonic(), config=named)
+    answer = ask_server(server, path, shortened, seconds=deadline - time.monotonic(), config=config_name)
     return answer
 
 
 def leave_out_result(event: Mapping[str, Any]) -> bytes | None:
-    """Write an event of a call that was made without what the tool returned; ``None`` for another event."""
+    """Write the event of a call that was made as JSON, without the tool's result; ``None`` for another event."""
     if not str(event.get("hook_event_name", "")).startswith("PostToolUse"):
         return None
     return json.dumps({**event, "tool_response": None, "error": None}).encode("ascii")
@@ -98,12 +97,12 @@ def find_deadline(timeout: float) -> float:
 def main() -> NoReturn:
     """Answer one event from standard input as ``adjudge hook check`` does, by the server of the configuration.
 
-    It ends the process: with 0 and an answer, or with 2 and a word, whatever happens.
+    It always ends the process: with status 0 and an answer, or with status 2 and a message.
     """
     import sys
 
     try:
-        # Whoever started this set it, and that may be a project.
+        # A project may have set the environment, so nothing in it may count.
         os.environ.clear()
         text = _answer_hook(sys.argv[1:], sys.stdin.buffer)
         data = text.encode("ascii")
@@ -111,20 +110,20 @@ def main() -> NoReturn:
             data = data[os.write(1, data) :]
         status = 0
     except BaseException as error:  # noqa: BLE001 - a harness makes the call after any exit status but 2
-        word = (
-            str(error) if isinstance(error, NotChecked) else f"the event could not be checked: {type(error).__name__}"
-        )
+        message = f"the event could not be checked: {type(error).__name__}"
+        if isinstance(error, NotChecked):
+            message = str(error)
         with suppress(BaseException):
-            os.write(2, f"adjudge: {word}\n".encode("utf-8", "replace"))
+            os.write(2, f"adjudge: {message}\n".encode("utf-8", "replace"))
         status = 2
     os._exit(status)
 
 
 def _answer_hook(words: list[str], events: Any) -> str:
-    """Ask the server about the event on standard input, and return its answer, as the harness reads it.
+    """Ask the server about the event on standard input; return its answer as text, with ``MARK`` at the end.
 
-    Raises ``NotChecked`` where it cannot be asked: the event is too long, or the configuration is another one or cannot
-    be read.
+    ``words`` are the command line. Raises ``NotChecked`` if the server cannot be asked, the event is too long, or the
+    configuration has changed or cannot be read.
     """
     options = _read_options(words)
     raw = events.read(LARGEST_EVENT + 1)
@@ -154,10 +153,10 @@ def _answer_hook(words: list[str], events: Any) -> str:
 def _read_options(words: list[str]) -> dict[str, str]:
     """Read the options that ``adjudge hook install`` writes, and no others. Raises ``NotChecked`` for any other."""
     options: dict[str, str] = {}
-    rest = iter(words)
-    for word in rest:
+    remaining = iter(words)
+    for word in remaining:
         if word in ("--for", "--config", "--digest"):
-            options[word] = next(rest, "")
+            options[word] = next(remaining, "")
         elif word in ("--managed", "--seal"):
             options[word] = ""
         elif word not in ("hook", "check"):

@@ -1,8 +1,8 @@
-"""The hook as a harness is told of it: one command for both, and the settings that name it. Pure.
+"""The command line of the hook, and the settings by which Claude Code and Codex (harnesses) call it.
 
-Codex makes a call when its hook exits with 1, is killed, is late, cannot be started, or exits with 2 in silence, and
-Claude Code does so unless it is told otherwise. So the command is a shell script that knows one good ending, an answer
-with a mark behind it, and turns each other into exit 2 with a word.
+Codex makes a call if its hook exits with 1, is killed, is late, cannot be started, or exits with 2 and no message, and
+Claude Code does so too unless it is configured otherwise. So the command is a shell script that accepts one good
+ending, an answer with a mark after it, and turns every other ending into exit 2 with a message.
 
 The digest in the command is computed in ``config/hook_binding.py`` (``digest_installed``).
 """
@@ -25,30 +25,30 @@ from adjudge.harness.hook_client import MARK
 
 SHELL = "/bin/sh"
 
-# No single quote, backslash or history sign, so that the shell of the harness, whichever it is, hands it over as it is.
-# `$1` is what is answered where no ending may stop the harness; empty, the script ends with 2.
+# It has no single quote, backslash or exclamation mark, so that every shell of a harness passes it on unchanged. `$1`
+# is the answer for a hook that fails in an event where it must not stop the harness; if empty, the script exits with 2.
 _SCRIPT = (
     'f=$1; shift; a=$("$@"); case $?$a in "0{"*"}' + MARK + '") printf %s "${a%' + MARK + '}" && exit 0;; esac; '
     'case $f in ?*) printf %s "$f"; exit 0;; esac; '
     "echo adjudge: this could not be checked, so it is refused >&2; exit 2"
 )
 
-_STARTS = {
+_PYTHON_CODE = {
     False: "import signal; signal.alarm({seconds}); from adjudge.cli import main; main()",
     True: "import signal; signal.alarm({seconds}); from adjudge.harness.hook_client import main; main()",
 }
-"""The code that Python runs, by whether a server is asked, for which nearly nothing is imported.
+"""The code that Python runs; under ``True`` the code that asks a server, which imports very little.
 
-The alarm ends the process in the kernel, whatever Python is busy with, before the harness stops waiting.
+The kernel ends the process by the alarm, whatever Python is doing, before the harness stops waiting.
 """
 
 PATIENCE = 15
-"""Seconds for which the harness waits longer than the hook may take."""
+"""The seconds that the harness waits longer than the hook may take."""
 
 _UNANSWERED = warn_user("adjudge: this answer could not be checked")
 
-_OWN = ("from adjudge.cli import main; main()", "from adjudge.harness.hook_client import main; main()")
-"""Parts of commands of ours, by one of which those of an earlier installation are found."""
+_OWN_CODE = ("from adjudge.cli import main; main()", "from adjudge.harness.hook_client import main; main()")
+"""Code in the commands of our hooks, by which the hooks of an earlier installation are recognised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +80,16 @@ def list_events(harness: Harness, *, prompts: bool, answers: bool, observes: boo
 
 
 def write_command(installation: Installation, event: str) -> str:
-    """Write the command line for an event, for whichever shell the harness has."""
+    """Write the command line of the hook for an event, quoted for a shell."""
     check = ["hook", "check", "--seal", "--for", installation.harness, "--config", str(installation.config)]
     check += ["--digest", installation.digest]
     check += ["--managed"] * installation.managed
-    # Where a server is asked, the code is the server's, and the hook runs none.
+    # If a server is asked, the server runs the configuration's code, and the hook runs none.
     check += ["--allow-python"] * (installation.allow_python and not installation.asks_server)
-    start = _STARTS[installation.asks_server].format(seconds=installation.seconds)
-    # Codex sends an answer back as often as its hook refuses it: a broken hook would keep the agent at work for ever.
+    code = _PYTHON_CODE[installation.asks_server].format(seconds=installation.seconds)
+    # Codex sends an answer back each time its hook refuses it, so a broken hook would keep the agent at work for ever.
     fallback = json.dumps(_UNANSWERED) if event == "Stop" else ""
-    return shlex.join([SHELL, "-c", _SCRIPT, "adjudge-hook", fallback, installation.python, "-I", "-c", start, *check])
+    return shlex.join([SHELL, "-c", _SCRIPT, "adjudge-hook", fallback, installation.python, "-I", "-c", code, *check])
 
 
 def make_hooks(installation: Installation) -> dict[str, Any]:
@@ -120,28 +120,29 @@ def merge_settings(text: str | None, installation: Installation) -> str:
     hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
         raise UsageError(f"the settings have hooks in a form that is not known, {show(hooks)}; mend them first")
-    kept = {event: _drop_own(groups) for event, groups in hooks.items()}
+    all_groups = {event: _drop_own_hooks(groups) for event, groups in hooks.items()}
     for event, groups in make_hooks(installation).items():
-        kept[event] = [*groups, *kept.get(event, [])]
-    settings["hooks"] = {event: groups for event, groups in kept.items() if groups}
+        all_groups[event] = [*groups, *all_groups.get(event, [])]
+    settings["hooks"] = {event: groups for event, groups in all_groups.items() if groups}
     if installation.managed:
         settings["allowManagedHooksOnly"] = True
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
 
-def _drop_own(groups: Sequence[Any]) -> list[Any]:
-    """Leave out the hooks of an earlier installation."""
-    kept: list[Any] = []
+def _drop_own_hooks(groups: Sequence[Any]) -> list[Any]:
+    """Return the groups of hooks of one event without our hooks of an earlier installation, and no empty groups."""
+    other_groups: list[Any] = []
     for group in groups:
         hooks = group.get("hooks") if isinstance(group, Mapping) else None
         if not isinstance(hooks, list):
-            kept.append(group)
+            other_groups.append(group)
             continue
-        others = [hook for hook in hooks if not (isinstance(hook, Mapping) and _is_own(hook))]
-        kept += [{**group, "hooks": others}] if others else []
-    return kept
+        others = [hook for hook in hooks if not (isinstance(hook, Mapping) and _is_own_hook(hook))]
+        other_groups += [{**group, "hooks": others}] if others else []
+    return other_groups
 
 
-def _is_own(hook: Mapping[str, Any]) -> bool:
+def _is_own_hook(hook: Mapping[str, Any]) -> bool:
+    """Return whether a hook in the settings is one of ours."""
     command = str(hook.get("command"))
-    return any(part in command for part in _OWN)
+    return any(part in command for part in _OWN_CODE)

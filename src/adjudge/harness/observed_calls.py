@@ -1,7 +1,7 @@
-"""Calls of tools as a data set: what agents wanted to do, and what became of it, from a ledger or from transcripts.
+"""A data set of the tool calls that agents made or wanted to make, read from a ledger or from transcripts.
 
-A case is a call as a gate judges it, so that a judge is measured on what the gate will ask it about. What the harness
-did, and what the rules say, are in its metadata.
+A case is a call as a gate judges it, so that a judge is measured on the gate's own questions. Its metadata says what
+the coding agent (harness) did with the call, and what the rules say.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEDGER = "ledger"
 """The source of a call that a hook recorded."""
 
 OWN_REFUSAL = "The call was not made"
-"""The beginning of the sentence with which a guard of ours refuses: then the harness was not asked."""
+"""The beginning of a refusal by one of our guards; such a call never reached the harness's own question."""
 
 NO_CONTENT = "calls of which the ledger keeps only the digest are left out"
 
@@ -49,19 +49,19 @@ _OTHER_TOOLS = "calls of tools that the gate does not check are left out"
 
 @dataclass(slots=True)
 class CallCollection:
-    """Calls on their way to a data set: equal ones are one case."""
+    """Calls that are being collected for a data set; equal calls become one case."""
 
     cases: dict[str, Case] = field(default_factory=dict)
     """The cases by the digests of their contents, in the order in which they came."""
     notes: Counter[str] = field(default_factory=Counter)
-    """The things that were left out, each with its number."""
+    """The reasons for which calls were left out, each with its number of calls."""
     _records: dict[str, CallRecord] = field(default_factory=dict)
 
     def add(self, content: Mapping[str, Any], record: CallRecord) -> None:
-        """Add a call, whose content can be judged."""
+        """Add a call: its content, as a gate judges it, and its record; the records of equal calls are merged."""
         subject = digest_content(content)
-        before = self._records.get(subject)
-        merged = record if before is None else before.merge(record)
+        earlier = self._records.get(subject)
+        merged = record if earlier is None else earlier.merge(record)
         self._records[subject] = merged
         self.cases[subject] = Case(content=dict(content), id=subject, metadata={KEY: merged.to_dict()})
 
@@ -87,21 +87,21 @@ async def add_transcripts(
     for run in runs:
         source = str(run.metadata.get("source") or "transcript")
         for call in run.calls:
-            content = _read_content(call, source)
+            content = _read_call_content(call, source)
             if content is None:
                 collection.notes[_UNREADABLE] += 1
             elif checks is not None and not checks(content["tool"], content.get("server")):
                 collection.notes[_OTHER_TOOLS] += 1
             else:
-                verdict, failed = await _ask_rules(rules, content)
+                verdict, failed = await _check_rules(rules, content)
                 record = CallRecord(
                     outcomes={_find_outcome(call): 1}, rules=verdict, failed_rules=failed, sources=(source,)
                 )
                 collection.add(content, record)
 
 
-def _read_content(call: AgentCall, source: str) -> dict[str, Any] | None:
-    """Read a call as a guard has it judged; ``None`` where it cannot be read."""
+def _read_call_content(call: AgentCall, source: str) -> dict[str, Any] | None:
+    """Return a call as the content that a guard has judged; ``None`` if the call cannot be read."""
     try:
         tool, server = split_tool_name(call.tool)
         arguments = read_arguments(call.arguments)
@@ -115,6 +115,7 @@ def _read_content(call: AgentCall, source: str) -> dict[str, Any] | None:
 
 
 def _find_outcome(call: AgentCall) -> CallOutcome:
+    """Find what a transcript says that the harness did with a call."""
     if call.not_made == "unclear" or (call.error or "").startswith(OWN_REFUSAL):
         return "unknown"
     if call.not_made is not None:
@@ -122,10 +123,10 @@ def _find_outcome(call: AgentCall) -> CallOutcome:
     return "unknown" if call.result is None and call.error is None else "ran"
 
 
-async def _ask_rules(
+async def _check_rules(
     rules: Sequence[Rule] | None, content: Mapping[str, Any]
 ) -> tuple[RulesVerdict | None, tuple[str, ...]]:
-    """Return the verdict of the rules about a call, and the names of those that failed as errors.
+    """Return the verdict of the rules on a call, and the names of the failed rules of severity ``error``.
 
     The verdict is ``None`` without rules.
     """
@@ -141,23 +142,23 @@ async def _ask_rules(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CallKey:
-    """A call as a hook records that it let it pass, and that it was made."""
+    """The identity of a call in the entries in which a hook records that the call passed, and that it was made."""
 
     run: object
     call: object
-    """The framework's id of it."""
+    """The id of the call in the agent's framework."""
     digest: str
     """The digest of the call as it was to be made."""
 
 
 @dataclass(slots=True)
-class _Passes:
-    """The records that a hook made of calls beside the decisions about them."""
+class _HookRecords:
+    """The entries of a hook about calls, besides the decisions on them."""
 
     passed: dict[str, _CallKey] = field(default_factory=dict)
-    """The call that each decision let pass."""
+    """By the id of a decision, the call that the decision let pass."""
     executed: set[_CallKey] = field(default_factory=set)
-    """The calls of these that a hook reported as made."""
+    """The calls that a hook reported as made."""
     latest: dict[object, datetime] = field(default_factory=dict)
     """The time at which each run last made, or wanted to make, a call."""
 
@@ -165,51 +166,56 @@ class _Passes:
 async def add_ledger(
     collection: CallCollection, ledger: Ledger, *, gate: str | None = None, since: datetime | None = None
 ) -> None:
-    """Add the calls about which a guard decided and then left it to the harness, as a ledger has them.
+    """Add the calls of a ledger on which a guard decided and which it then left to the harness.
 
-    Raises ``UsageError`` where there is no ledger, and ``LedgerError``.
+    Raises ``UsageError`` if there is no ledger, and ``LedgerError``.
     """
-    passes = await _read_passes(ledger, since)
+    records = await _read_hook_records(ledger, since)
     async for entry in ledger.query(kind="decision", gate=gate, since=since):
-        decided = _read_decided(entry, passes)
-        if isinstance(decided, str):
-            collection.notes[decided] += 1
-        elif decided is not None:
-            collection.add(*decided)
+        call_or_note = _read_decided_call(entry, records)
+        if isinstance(call_or_note, str):
+            collection.notes[call_or_note] += 1
+        elif call_or_note is not None:
+            content, record = call_or_note
+            collection.add(content, record)
 
 
-async def _read_passes(ledger: Ledger, since: datetime | None) -> _Passes:
-    """Read which call each decision let pass, and which calls were made, those that nobody let pass included."""
-    passes = _Passes()
-    async for entry in _query_all(ledger, (CALL_PASSED, CALL_RAN, CALL_UNCHECKED), since):
+async def _read_hook_records(ledger: Ledger, since: datetime | None) -> _HookRecords:
+    """Read which call each decision let pass, and which calls were made, also those that no decision let pass."""
+    records = _HookRecords()
+    async for entry in _query_kinds(ledger, (CALL_PASSED, CALL_RAN, CALL_UNCHECKED), since):
         payload = entry.payload or {}
         run = payload.get("run")
         key = _CallKey(run=run, call=payload.get("call"), digest=entry.subject)
         decision = payload.get("decision")
         if entry.kind == CALL_PASSED:
-            passes.passed[str(decision)] = key
+            records.passed[str(decision)] = key
         else:
-            passes.executed.add(key)
-        passes.latest[run] = max(entry.at, passes.latest.get(run, entry.at))
-    return passes
+            records.executed.add(key)
+        records.latest[run] = max(entry.at, records.latest.get(run, entry.at))
+    return records
 
 
-async def _query_all(ledger: Ledger, kinds: Sequence[str], since: datetime | None) -> AsyncIterator[Entry]:
+async def _query_kinds(ledger: Ledger, kinds: Sequence[str], since: datetime | None) -> AsyncIterator[Entry]:
+    """Yield the entries of several kinds, one kind after the other."""
     for kind in kinds:
         async for entry in ledger.query(kind=kind, since=since):
             yield entry
 
 
-def _read_decided(entry: Entry, passes: _Passes) -> tuple[Mapping[str, Any], CallRecord] | str | None:
-    """Read a decision about a call and its record; a note where it is left out, ``None`` for any other decision."""
+def _read_decided_call(entry: Entry, records: _HookRecords) -> tuple[Mapping[str, Any], CallRecord] | str | None:
+    """Read the content of the call that a decision was about, and the call's record.
+
+    Returns a note if the call is left out, and ``None`` if the decision was not about a whole call.
+    """
     payload = entry.payload or {}
     metadata = payload.get("metadata")
     if not isinstance(metadata, Mapping) or find_run(metadata) is None or is_part(metadata):
         return None
     if metadata["call"].get("kind") == CONTENT:
         return None
-    made = passes.passed.get(str(payload.get("id")))
-    if payload.get("mode") != "observe" and made is None:
+    passed_call = records.passed.get(str(payload.get("id")))
+    if payload.get("mode") != "observe" and passed_call is None:
         return _GUARDED
     text = payload.get("content")
     if not isinstance(text, str) or is_digest(text):
@@ -217,13 +223,13 @@ def _read_decided(entry: Entry, passes: _Passes) -> tuple[Mapping[str, Any], Cal
     content = _parse_call(text)
     if content is None:
         return _NO_CALL
-    verdict, failed = _read_rules(payload)
-    outcome = _find_recorded_outcome(entry, content, made, passes)
+    verdict, failed = _read_rules_verdict(payload)
+    outcome = _find_recorded_outcome(entry, content, passed_call, records)
     return content, CallRecord(outcomes={outcome: 1}, rules=verdict, failed_rules=failed, sources=(LEDGER,))
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:
-    """Parse the content of a decision as a call; ``None`` for other content, and for what cannot be read."""
+    """Parse the content of a decision as a call; ``None`` for content that is no call or cannot be read."""
     try:
         content = read_json(text)
         content_text(content)
@@ -233,45 +239,52 @@ def _parse_call(text: str) -> dict[str, Any] | None:
     return content if is_call else None
 
 
-def _read_rules(payload: Mapping[str, Any]) -> tuple[RulesVerdict | None, tuple[str, ...]]:
-    """Read what the rules said; a guard's own screens, such as those that protect it, are rules too."""
+def _read_rules_verdict(payload: Mapping[str, Any]) -> tuple[RulesVerdict | None, tuple[str, ...]]:
+    """Read the verdict of the rules from a decision, and the names of the failed rules.
+
+    A guard's own screens, such as the one that protects its files, decide as rules without a result.
+    """
     result = payload.get("result")
     if not isinstance(result, Mapping):
-        return ("failed" if payload.get("decided_by") == "rule" and payload.get("allowed") is False else None), ()
+        is_refused_by_screen = payload.get("decided_by") == "rule" and payload.get("allowed") is False
+        return ("failed" if is_refused_by_screen else None), ()
     if result.get("decided_by") != "rule" or result.get("outcome") != "failed":
         return "passed", ()
-    deciding = [each for each in _list_mappings(result.get("rule_results")) if each.get("severity", "error") == "error"]
-    return "failed", tuple([str(each.get("name")) for each in deciding if each.get("passed") is not True])
+    rule_results = _list_mappings(result.get("rule_results"))
+    deciding = [rule_result for rule_result in rule_results if rule_result.get("severity", "error") == "error"]
+    failed = [str(rule_result.get("name")) for rule_result in deciding if rule_result.get("passed") is not True]
+    return "failed", tuple(failed)
 
 
 def _list_mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, Mapping):
-            yield each
+    """Yield the items of a value that are mappings, if it is a list."""
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, Mapping):
+            yield item
 
 
 def _find_recorded_outcome(
-    entry: Entry, content: Mapping[str, Any], made: _CallKey | None, passes: _Passes
+    entry: Entry, content: Mapping[str, Any], passed_call: _CallKey | None, records: _HookRecords
 ) -> CallOutcome:
-    """Find what the harness did with a call that was left to it.
+    """Find what the harness did with a call that the guard left to it.
 
     A harness tells its hook of a call that it made, and not of one that it refused. So a call counts as refused if its
-    run went on for a while, and nothing says that it was made.
+    run continued for a while, and no entry says that the call was made.
     """
-    if made is None:
+    if passed_call is None:
         return "unknown"
-    if made in passes.executed:
+    if passed_call in records.executed:
         return "ran"
     arguments = content.get("arguments")
     command = arguments.get("command") if isinstance(arguments, Mapping) else None
     if isinstance(command, str) and find_patch(command) is not None:
-        return "unknown"  # Codex applies it by itself, and tells nobody
-    went_on = passes.latest.get(made.run, entry.at) - entry.at > timedelta(seconds=AT_WORK)
-    return "refused" if went_on else "unknown"
+        return "unknown"  # Codex applies a patch by itself, and tells no hook
+    run_continued = records.latest.get(passed_call.run, entry.at) - entry.at > timedelta(seconds=AT_WORK)
+    return "refused" if run_continued else "unknown"
 
 
 def explain_no_calls(notes: Mapping[str, int]) -> AdjudgeError:
-    """Make the error for a source without a call, with what would help."""
+    """Make the error for a source in which no call was found, with a remedy."""
     if notes.get(NO_CONTENT):
         return UsageError(
             'the ledger keeps only digests of what was judged; write store_content = "full" under [ledger], observe '

@@ -1,7 +1,7 @@
-"""Commands that wait for input at a terminal and then do whatever is typed. Pure.
+"""``NoOpenShell``: refuses commands that wait for input at a terminal and then do whatever is typed.
 
-Codex lets a model start a program at a terminal and type into it later, and tells no hook what is typed. This is a net
-and no parser of shells: a program can start a shell in ways that its command does not show.
+Codex lets a model start a program at a terminal and type into it later, and no hook learns what is typed. The search
+does not find every such command: it is no parser of shells, and a program can start a shell without showing it.
 """
 
 from __future__ import annotations
@@ -72,16 +72,18 @@ _CLIENTS: Mapping[str, str] = {
     "clickhouse-client": r"-q|-V|--(query|queries-file|version|help)",
     "sqlplus": r"-[vVhH]",
 }
-"""Clients of databases, and the words with which each ends by itself. One letter means another thing to each of them:
-``-p`` asks for a password in ``mysql`` and names the port in ``psql``, and ``-h`` names the host in both."""
+"""Database clients, each with a pattern of the arguments with which it does not wait for input.
+
+The same letter has different meanings: ``-p`` asks for a password in ``mysql`` and is the port in ``psql``, and ``-h``
+is the host in both."""
 
 _CLIENT_OPERANDS: Mapping[str, tuple[int, str]] = {
     "sqlite3": (2, r"--?(cmd|init|separator|newline|nullvalue|mmap|lookaside|pagecache|vfs|maxsize)"),
     "redis-cli": (1, r"-[hpsaunridDtX]|--(user|pass|cert|key|cacert|cacertdir|sni|tls-ciphers)"),
 }
-"""Clients that end by themselves with so many operands, and the options whose values are none."""
+"""Clients that do not wait if they have this many operands, and a pattern of their options that take a value."""
 
-_ALWAYS = frozenset(
+_INTERACTIVE_PROGRAMS = frozenset(
     [
         "less",
         "more",
@@ -127,7 +129,7 @@ _ALWAYS = frozenset(
         "htop",
     ]
 )
-"""Programs that take commands at a terminal whatever their arguments are."""
+"""Programs that read commands from the terminal whatever their arguments are."""
 
 _CONTAINERS = frozenset("docker podman nerdctl kubectl oc lxc incus vagrant".split())  # noqa: SIM905
 
@@ -162,8 +164,8 @@ _WRAPPERS = frozenset(
     ]
 )
 
-_RUNS_TEXT = ("-c", "-e", "-E", "-f", "-m", "-r", "-p", "-h", "-V", "-x", "--command", "--eval", "--execute", "--file",
-              "--version", "--help", "--print", "--batch", "--check")  # fmt: skip
+_OPTIONS_WITH_INPUT = ("-c", "-e", "-E", "-f", "-m", "-r", "-p", "-h", "-V", "-x", "--command", "--eval", "--execute",
+                       "--file", "--version", "--help", "--print", "--batch", "--check")  # fmt: skip
 
 _HEREDOC = re.compile(
     r"<<-?\s*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n.*?(?:\n\s*(?P=end)(?=\s|$)|\Z)", re.DOTALL
@@ -185,35 +187,40 @@ class NoOpenShell:
         command = arguments.get("command")
         if call.tool not in self._tools or call.server is not None or not isinstance(command, str):
             return Screened(allowed=True)
-        opened = find_open_shell(command)
-        if opened is None:
+        waiting_command = find_open_shell(command)
+        if waiting_command is None:
             return Screened(allowed=True)
-        detail = f"no_open_shell: {quote(opened, 60)} would wait for input, which no hook is shown"
+        detail = f"no_open_shell: {quote(waiting_command, 60)} would wait for input, which no hook is shown"
         return Screened(allowed=False, decided_by="rule", detail=detail)
 
 
 def find_open_shell(command: str) -> str | None:
-    """Find the part of a command that waits for input at the terminal; ``None`` where none is seen."""
+    """Find the part of a command that waits for input at the terminal; ``None`` if none is found."""
+    # A here-document is the input of its command, which then does not read from the terminal.
     parts = _SEPARATORS.split(_HEREDOC.sub(r"< /dev/null \g<rest>\n", command))
-    previous = ""
-    for place, part in enumerate(parts):
-        if place % 2:
+    previous = ""  # the separator before the part
+    for index, part in enumerate(parts):
+        if index % 2:  # every second part is a separator
             previous = part
-        # What stands behind a pipe reads from it and not from the terminal.
-        elif previous not in ("|", "|&") and _waits(_split_words(part)):
+        # A command after a pipe reads from the pipe and not from the terminal.
+        elif previous not in ("|", "|&") and _waits_for_input(_split_words(part)):
             return part.strip()
     return None
 
 
 def _split_words(part: str) -> list[str]:
+    """Split a simple command into words as a shell does."""
     try:
         return shlex.split(part)
-    except ValueError:  # a quote without an end: the words are looked at all the same
+    except ValueError:  # a quote is not closed; the words are checked all the same
         return part.split()
 
 
-def _waits(words: Sequence[str]) -> bool:
-    """Return whether a command would wait for input, as a shell or an interpreter without a script does."""
+def _waits_for_input(words: Sequence[str]) -> bool:
+    """Return whether a simple command would wait for input, as a shell or an interpreter without a script does.
+
+    Assignments, wrappers such as ``sudo`` and ``env``, and their options are skipped until the program is found.
+    """
     if any(word.startswith("<") for word in words):
         return False
     words = [word.lstrip("({").rstrip(")") for word in words]
@@ -224,23 +231,24 @@ def _waits(words: Sequence[str]) -> bool:
             return True
         if "=" in program or not program or program in _WRAPPERS or program.startswith("-") or program.isdigit():
             continue
-        return _is_open(program, words)
+        return _reads_terminal(program, words)
     return False
 
 
-def _is_open(program: str, words: Sequence[str]) -> bool:
-    """Return whether a program waits for typed input when it is called with these words.
+def _reads_terminal(program: str, words: Sequence[str]) -> bool:
+    """Return whether a program reads its input from the terminal when it has these words as arguments.
 
     Each kind of program has its own rule. A program of no known kind counts as one that does not wait.
     """
+    # Without its version: python3.12 is python. Names such as sqlite3 end in a digit themselves.
     name = program if program in _SHELLS or program in _CLIENTS else _VERSION.sub("", program)
-    if program in _ALWAYS or name in _ALWAYS:
+    if program in _INTERACTIVE_PROGRAMS or name in _INTERACTIVE_PROGRAMS:
         return not {"-batch", "--batch", "-es", "-l", "--version", "--help"} & set(words)
     if name in _SHELLS or name in _INTERPRETERS or program in _INTERPRETERS:
         return "-i" in words or not any(_gives_input(word) for word in words)
     if name in _CLIENTS:
-        most, valued = _CLIENT_OPERANDS.get(name, (None, ""))
-        has_operands = most is not None and len(_list_operands(words, valued)) >= most
+        needed_operands, options_with_value = _CLIENT_OPERANDS.get(name, (None, ""))
+        has_operands = needed_operands is not None and len(_list_operands(words, options_with_value)) >= needed_operands
         return not has_operands and not any(re.match(_CLIENTS[name], word) for word in words)
     if name in ("ssh", "mosh", "sftp"):
         return len(_list_operands(words, "-[pilofFJLRDcmw]")) < 2
@@ -249,17 +257,19 @@ def _is_open(program: str, words: Sequence[str]) -> bool:
     return False
 
 
-def _list_operands(words: Sequence[str], valued: str) -> list[str]:
-    """List the words that are neither options nor the values of those that match ``valued``."""
+def _list_operands(words: Sequence[str], options_with_value: str) -> list[str]:
+    """List the words that are neither options nor the values of options that match ``options_with_value``."""
     pairs = zip(("", *words), words, strict=False)
-    return [word for before, word in pairs if not word.startswith("-") and not re.fullmatch(valued, before)]
+    return [
+        word for previous, word in pairs if not word.startswith("-") and not re.fullmatch(options_with_value, previous)
+    ]
 
 
 def _gives_input(word: str) -> bool:
-    """Return whether a word is a script, or an option that brings the text to run."""
+    """Return whether an argument is a script, or an option that gives the program its input."""
     if word in ("-", "-s", "/dev/stdin", "/dev/tty"):
         return False
     if not word.startswith("-"):
         return True
     is_short_group = not word.startswith("--") and word[-1:] in ("c", "e")
-    return is_short_group or word.startswith(_RUNS_TEXT)
+    return is_short_group or word.startswith(_OPTIONS_WITH_INPUT)

@@ -1,4 +1,4 @@
-"""A harness, as it is set up on this machine, started with a scripted model: does its hook stop a call?"""
+"""A rehearsal: start a coding agent (harness) with a scripted model, and find out if its hook stops a call."""
 
 from __future__ import annotations
 
@@ -21,8 +21,19 @@ REFUSAL = "The call was not made"
 
 _CALL_ID = "toolu_adjudge_doctor"
 
-_KEPT = ("HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "SHELL", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
-"""Variables that the harness is given: none of a provider, and none of a proxy."""
+_PASSED_VARIABLES = (
+    "HOME",
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "SHELL",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+)
+"""The environment variables that the harness gets: none of a provider, and none of a proxy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +46,22 @@ class Rehearsal:
 
 
 def rehearse(harness: Harness, config: Path, *, program: str | None, folder: Path, seconds: int) -> Rehearsal:
-    """Start a harness in a folder and have it read a hook's configuration, which the hook refuses.
+    """Start a harness in a folder and let it try to read a hook's configuration, which the hook should refuse.
 
-    Raises ``UsageError`` where the harness is not there.
+    Raises ``UsageError`` if the harness is not installed.
     """
     executable = shutil.which(program or harness)
     if executable is None:
         raise UsageError(f"there is no {show(program or harness)} here; name {NAMES[harness]} with --program")
     executable = os.path.abspath(executable)  # noqa: PTH100 - a relative one would be looked for in the folder
     version = f"{NAMES[harness]} {_read_version(executable)}"
-    steps = [[_make_call(harness, config)], "Done."]
+    steps = [[_make_reading_call(harness, config)], "Done."]
     with ScriptedModel(steps) as model:
         command = _make_command(harness, executable, model.url)
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
         environment |= _make_environment(harness, model.url)
         try:
-            done = subprocess.run(  # noqa: S603 - the program that the user named
+            process = subprocess.run(  # noqa: S603 - the program that the user named
                 command,
                 cwd=folder,
                 env=environment,
@@ -59,7 +70,7 @@ def rehearse(harness: Harness, config: Path, *, program: str | None, folder: Pat
                 timeout=2 * seconds + 60,
                 check=False,
             )
-            detail = (done.stderr or done.stdout).decode(errors="replace")
+            detail = (process.stderr or process.stdout).decode(errors="replace")
         except subprocess.TimeoutExpired:
             detail = "it did not end in time"
         requests = list(model.requests)
@@ -68,18 +79,22 @@ def rehearse(harness: Harness, config: Path, *, program: str | None, folder: Pat
 
 
 def read_outcome(requests: Iterable[Any], config: Path) -> Literal["refused", "ran", "unknown"]:
-    """Read from what the model was sent whether the call was refused; a result that holds the file says it ran."""
+    """Find out from the requests to the model if the call was refused.
+
+    A tool result with a line of the configuration shows that the call ran, and one with a refusal that it did not.
+    """
     with suppress(OSError):
         lines = [line.strip() for line in config.read_text("utf-8", errors="replace").splitlines()]
-        results = [text for request in requests for text in _list_results(request)]
-        if any(line in text for text in results for line in lines if len(line) > 5):
+        telling_lines = [line for line in lines if len(line) > 5]  # a shorter line may occur by accident
+        results = [text for request in requests for text in _list_tool_results(request)]
+        if any(line in text for text in results for line in telling_lines):
             return "ran"
         return "refused" if any(REFUSAL in text for text in results) else "unknown"
     return "unknown"
 
 
-def _list_results(request: Any) -> Iterator[str]:
-    """List the results of tools in a request, of either protocol, as text."""
+def _list_tool_results(request: Any) -> Iterator[str]:
+    """Yield the tool results in a request of Anthropic's or OpenAI's protocol, each as one text."""
     values = [request]
     while values:
         value = values.pop()
@@ -93,6 +108,7 @@ def _list_results(request: Any) -> Iterator[str]:
 
 
 def _list_texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -100,20 +116,21 @@ def _list_texts(value: Any) -> Iterator[str]:
             yield from _list_texts(child)
 
 
-def _make_call(harness: Harness, config: Path) -> ScriptedCall:
+def _make_reading_call(harness: Harness, config: Path) -> ScriptedCall:
+    """Make the call that tries to read the hook's configuration."""
     if harness == "claude":
         return ScriptedCall(tool="Read", arguments={"file_path": str(config)}, call_id=_CALL_ID)
-    # By a name without quotes in it, since the shell's words are looked at.
+    # The path is not quoted, because the hook searches the words of a shell's command for it.
     return ScriptedCall(tool="exec_command", arguments={"cmd": f"cat {config}"}, call_id=_CALL_ID)
 
 
 def _make_command(harness: Harness, program: str, url: str) -> list[str]:
-    """Make the command that runs a harness against the scripted model, with nothing but the hook to stop a call."""
+    """Make the command that runs a harness with the scripted model, so that only the hook can stop the call."""
     if harness == "claude":
         return [program, "-p", "go", "--output-format", "stream-json", "--verbose", "--allowedTools", "Read"]
     provider = f'{{name="adjudge", base_url="{url}/v1", wire_api="responses", env_key="ADJUDGE_DOCTOR_KEY"}}'
     options = ["-c", 'model_provider="adjudge_doctor"', "-c", f"model_providers.adjudge_doctor={provider}"]
-    # Its own sandbox and questions are left out: they would refuse the call as well, and hide that the hook did not.
+    # Codex's own sandbox and questions are switched off, since they could refuse the call in place of the hook.
     return [
         program,
         "exec",
@@ -126,7 +143,7 @@ def _make_command(harness: Harness, program: str, url: str) -> list[str]:
 
 
 def _make_environment(harness: Harness, url: str) -> dict[str, str]:
-    """Return the variables that send a harness to the scripted model; Codex is told its address by options instead."""
+    """Return the variables that send a harness to the scripted model; Codex gets the address by options instead."""
     if harness == "codex":
         return {"ADJUDGE_DOCTOR_KEY": "none"}
     return {
@@ -138,7 +155,8 @@ def _make_environment(harness: Harness, url: str) -> dict[str, str]:
 
 
 def _read_version(program: str) -> str:
+    """Return the version that a program reports, or ``of no version``."""
     with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=False)  # noqa: S603
-        return flatten(done.stdout.decode(errors="replace").strip(), 60) or "of no version"
+        process = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=False)  # noqa: S603
+        return flatten(process.stdout.decode(errors="replace").strip(), 60) or "of no version"
     return "of no version"

@@ -1,7 +1,7 @@
-"""A scripted model on 127.0.0.1, so that a harness can be tried without a network, a key or a bill.
+"""A scripted model: a server on 127.0.0.1 with which a coding agent can be tried without network, key or cost.
 
-It speaks as much of Anthropic's Messages and OpenAI's Responses as Claude Code and Codex need, and answers each request
-with the next step of a script.
+It implements as much of Anthropic's Messages and OpenAI's Responses as Claude Code and Codex need, and answers each
+request with the next step of a script.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 LARGEST_REQUEST = 50_000_000
-"""Bytes of a request that are read; the rest of a longer one is not."""
+"""The most bytes of a request that are read; the rest of a longer one is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +35,12 @@ Step = Sequence[ScriptedCall] | str
 """One answer of the model: calls of tools, or a text that ends the turn."""
 
 ScriptedStep = Step | Callable[[dict[str, Any]], Step]
-"""A step, or what makes it of the body of the request."""
+"""A step, or a function that makes a step from the body of the request."""
 
 
 @dataclass(slots=True)
 class Script:
-    """The steps that are left, and the requests that asked for them."""
+    """The steps that are not used yet, and the requests that got the others."""
 
     steps: list[ScriptedStep]
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Script:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, body: dict[str, Any]) -> Step:
-        """Return the next step."""
+        """Record a request, and return the next step for it."""
         with self.lock:
             self.requests.append(body)
             step = self.steps.pop(0) if self.steps else "The script is over."
@@ -97,10 +97,10 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_HEAD(self) -> None:
-        self._reply({})
+        self._send_json({})
 
     def do_GET(self) -> None:
-        self._reply({"data": [], "models": []}, status=404)
+        self._send_json({"data": [], "models": []}, status=404)
 
     def do_POST(self) -> None:
         """Answer a request as the provider would, with the next step of the script."""
@@ -110,20 +110,21 @@ class _Handler(BaseHTTPRequestHandler):
             parsed = json.loads(raw)
             body = parsed if isinstance(parsed, dict) else {}
         if self.path.endswith("/responses"):
-            self._stream(write_responses(self.script.take(body)))
+            self._send_events(write_responses(self.script.take(body)))
         elif "count_tokens" in self.path:
-            self._reply({"input_tokens": 10})
+            self._send_json({"input_tokens": 10})
         elif self.path.startswith("/v1/messages"):
-            # A request without tools is for a title and the like; it takes no step of the script.
+            # A request without tools asks for a title or the like, and uses no step of the script.
             step = self.script.take(body) if body.get("tools") else "title"
             if body.get("stream"):
-                self._stream(write_messages(step))
+                self._send_events(write_messages(step))
             else:
-                self._reply(_make_message(step))
+                self._send_json(_make_message(step))
         else:
-            self._reply({}, status=404)
+            self._send_json({}, status=404)
 
-    def _reply(self, document: object, *, status: int = 200) -> None:
+    def _send_json(self, document: object, *, status: int = 200) -> None:
+        """Send a document as JSON."""
         data = json.dumps(document).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -132,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _stream(self, events: Iterable[Mapping[str, Any]]) -> None:
+    def _send_events(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Send events as an event stream, and close the connection to mark its end."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -147,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
 def write_messages(step: Step) -> list[dict[str, Any]]:
     """Write a step as the events of Anthropic's Messages."""
     events: list[dict[str, Any]] = [{"type": "message_start", "message": {**_make_message(step), "content": []}}]
-    for index, block in enumerate(_make_blocks(step)):
+    for index, block in enumerate(_make_content_blocks(step)):
         if block["type"] == "text":
             empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
         else:
@@ -158,7 +159,7 @@ def write_messages(step: Step) -> list[dict[str, Any]]:
             {"type": "content_block_delta", "index": index, "delta": delta},
             {"type": "content_block_stop", "index": index},
         ]
-    end = {"stop_reason": _find_stop(step), "stop_sequence": None}
+    end = {"stop_reason": _get_stop_reason(step), "stop_sequence": None}
     return [*events, {"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
 
 
@@ -169,27 +170,29 @@ def _make_message(step: Step) -> dict[str, Any]:
         "type": "message",
         "role": "assistant",
         "model": "scripted",
-        "content": _make_blocks(step),
-        "stop_reason": _find_stop(step),
+        "content": _make_content_blocks(step),
+        "stop_reason": _get_stop_reason(step),
         "stop_sequence": None,
         "usage": {"input_tokens": 10, "output_tokens": 5},
     }
 
 
-def _make_blocks(step: Step) -> list[dict[str, Any]]:
+def _make_content_blocks(step: Step) -> list[dict[str, Any]]:
+    """Make the content blocks of Anthropic's Messages for a step."""
     if isinstance(step, str):
         return [{"type": "text", "text": step}]
     return [{"type": "tool_use", "id": call.call_id, "name": call.tool, "input": dict(call.arguments)} for call in step]
 
 
-def _find_stop(step: Step) -> str:
+def _get_stop_reason(step: Step) -> str:
+    """Return the stop reason of Anthropic's Messages for a step."""
     return "end_turn" if isinstance(step, str) else "tool_use"
 
 
 def write_responses(step: Step) -> list[dict[str, Any]]:
     """Write a step as the events of OpenAI's Responses."""
     response: dict[str, Any] = {"id": "resp_1", "object": "response", "status": "in_progress", "output": []}
-    items = [_make_answer(step)] if isinstance(step, str) else [_make_item(call) for call in step]
+    items = [_make_text_item(step)] if isinstance(step, str) else [_make_call_item(call) for call in step]
     usage = {
         "input_tokens": 10,
         "input_tokens_details": {"cached_tokens": 0},
@@ -203,16 +206,18 @@ def write_responses(step: Step) -> list[dict[str, Any]]:
             {"type": "response.output_item.added", "output_index": index, "item": item},
             {"type": "response.output_item.done", "output_index": index, "item": item},
         ]
-    done = {**response, "status": "completed", "output": items, "usage": usage}
-    return [*events, {"type": "response.completed", "response": done}]
+    completed = {**response, "status": "completed", "output": items, "usage": usage}
+    return [*events, {"type": "response.completed", "response": completed}]
 
 
-def _make_answer(text: str) -> dict[str, Any]:
+def _make_text_item(text: str) -> dict[str, Any]:
+    """Make the output item of OpenAI's Responses for a text."""
     content = [{"type": "output_text", "text": text, "annotations": []}]
     return {"type": "message", "id": "m0", "role": "assistant", "status": "completed", "content": content}
 
 
-def _make_item(call: ScriptedCall) -> dict[str, Any]:
+def _make_call_item(call: ScriptedCall) -> dict[str, Any]:
+    """Make the output item of OpenAI's Responses for a call."""
     item = {"id": f"f_{call.call_id}", "call_id": call.call_id, "name": call.tool, "status": "completed"}
     if call.namespace is not None:
         item["namespace"] = call.namespace

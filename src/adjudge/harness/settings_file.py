@@ -1,6 +1,6 @@
-"""The files in which harnesses keep their hooks, read and replaced in one step.
+"""The settings files in which coding agents (harnesses) keep their hooks: finding, reading and replacing them.
 
-What the settings of a hook are is decided in ``installing.py`` (``merge_settings``).
+The hook's entries in the settings are made in ``installing.py`` (``merge_settings``).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _MANAGED = {
 
 
 def find_settings(harness: Harness, *, managed: bool) -> Path:
-    """Find where a harness reads hooks: of this user, or the managed ones of this machine.
+    """Return the path of a harness's settings: of this user, or the managed settings of this machine.
 
-    Raises ``UsageError`` where the place of managed ones is not known.
+    Raises ``UsageError`` if the path of managed settings is not known.
     """
     if managed:
         if sys.platform not in _MANAGED:
@@ -35,15 +35,16 @@ def find_settings(harness: Harness, *, managed: bool) -> Path:
 
 
 def read_settings(path: Path) -> str | None:
-    """Read the settings; ``None`` where there are none. Raises ``UsageError`` for a link and a file of somebody else's.
+    """Read the settings; ``None`` if there are none.
 
-    What a link leads to may be somebody's file that has nothing to do with the harness.
+    Raises ``UsageError`` for a file of another account, and for a link, which may lead to a file that has nothing to do
+    with the harness.
     """
-    for place in (path, path.parent):
-        if place.is_symlink():
-            raise UsageError(f"{place} is a link; name the file that it leads to with --file")
-        if place.exists() and hasattr(os, "geteuid") and place.stat().st_uid != os.geteuid():
-            raise UsageError(f"{place} belongs to another account, which could change it; install as that account")
+    for checked in (path, path.parent):
+        if checked.is_symlink():
+            raise UsageError(f"{checked} is a link; name the file that it leads to with --file")
+        if checked.exists() and hasattr(os, "geteuid") and checked.stat().st_uid != os.geteuid():
+            raise UsageError(f"{checked} belongs to another account, which could change it; install as that account")
     try:
         with open_regular(path) as file:
             raw = file.read(MAX_BYTES + 1)
@@ -57,19 +58,21 @@ def read_settings(path: Path) -> str | None:
 
 
 def _refuse_size(path: Path) -> str:
+    """Raise ``UsageError`` for settings that are too large."""
     raise UsageError(f"{path} has more than {MAX_BYTES:,} bytes; name another with --file")
 
 
 def write_settings(path: Path, text: str, *, managed: bool) -> None:
-    """Replace the settings in one step; managed ones can be read by everybody, whose harness needs them.
+    """Replace the settings in one step; managed settings can be read by everybody, since every harness needs them.
 
-    Raises ``UsageError`` where they cannot be written.
+    Raises ``UsageError`` if they cannot be written.
     """
 
-    def put(fresh: Path, place: Path) -> None:
-        mode = 0o644 if managed else place.stat().st_mode & 0o777 if place.exists() else 0o600
-        fresh.chmod(mode)
-        fresh.replace(place)
+    def put(new_file: Path, target: Path) -> None:
+        user_mode = target.stat().st_mode & 0o777 if not managed and target.exists() else 0o600
+        mode = 0o644 if managed else user_mode
+        new_file.chmod(mode)
+        new_file.replace(target)
 
     try:
         path.parent.mkdir(mode=0o755 if managed else 0o700, parents=True, exist_ok=True)

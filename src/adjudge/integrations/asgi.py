@@ -1,7 +1,7 @@
-"""A gate in front of an ASGI application, or behind it: what a client sends, or what it would be sent, goes through.
+"""``GateMiddleware``: a gate for the requests to an ASGI application, or for its responses.
 
-Any framework that speaks ASGI will do. Nothing is handed on before it was decided about: a body is held until it is
-complete, up to a limit, and what cannot be held or read is blocked.
+It works with any ASGI framework. A body is held until it is complete, up to a limit, and passed on only after the gate
+has decided; a body that cannot be held or read is blocked.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
 _PLAIN_CODINGS = {b"content-encoding": {"", "identity"}, b"transfer-encoding": {"", "identity", "chunked"}}
 
 
-_PARTIAL = {b"content-range", b"upload-offset", b"upload-complete", b"upload-incomplete"}
-"""The first says which bytes of a whole these are; the others belong to uploads that are taken up again."""
+_PART_HEADERS = {b"content-range", b"upload-offset", b"upload-complete", b"upload-incomplete"}
+"""Headers of a body that is only a part: ``Content-Range``, and those of uploads that are resumed."""
 
 _ASKS_FOR_PARTS = {b"range", b"if-range", b"request-range", b"a-im"}
 
 
-_LINES = {
+_JSON_LINES_TYPES = {
     f"application/{prefix}{name}" for prefix in ("", "x-") for name in ("ndjson", "jsonl", "jsonlines", "ldjson")
 } | {"application/stream+json", "application/x-json-stream", "text/x-ndjson", "text/ndjson", "text/jsonl"}
 
-_MARKUP = {"text/html", "text/xml", "text/markdown", "text/x-markdown"}
+_MARKUP_TYPES = {"text/html", "text/xml", "text/markdown", "text/x-markdown"}
 
-_NOT_PLAIN = {
+_NOT_PLAIN_TYPES = {
     f"text/{name}"
     for name in (
         *("calendar", "css", "directory", "enriched", "parameters", "richtext", "rtf", "vcard", "x-vcard"),
         *("vnd.yaml", "x-yaml", "yaml"),
     )
 }
-"""Text whose own rules fold, escape or split what it says."""
+"""Text types whose syntax folds, escapes or splits the text."""
 
 _PROGRAM = re.compile(r"(?:java|ecma|j|live|type|vb)script")
-"""A program says what it says when it runs; JSONP is one."""
+"""Types of programs: what a program outputs shows only when it runs. JSONP is one."""
 
-_SHIFTS = re.compile(r"\x1b[($%\-./]")
+_ISO_2022_ESCAPES = re.compile(r"\x1b[($%\-./]")
 
 
 class UnreadableBodyError(AdjudgeError):
-    """A body that cannot be judged; ``status`` is what a client is answered."""
+    """A body that cannot be judged; ``status`` is the HTTP status of the answer to the client."""
 
     def __init__(self, message: str, *, status: int = 415) -> None:
         super().__init__(message)
@@ -74,19 +74,20 @@ class UnreadableBodyError(AdjudgeError):
 
 
 def check_whole_request(headers: Headers) -> None:
-    """Raise ``UnreadableBodyError`` for a body that says it is a part: whoever joins the parts was never judged."""
-    _refuse_parts(headers, _PARTIAL)
+    """Raise ``UnreadableBodyError`` for a body that is a part of another, because nobody would judge the whole."""
+    _refuse_parts(headers, _PART_HEADERS)
 
 
 def check_whole_response(status: object, headers: Headers) -> None:
-    """Raise ``UnreadableBodyError`` for an answer that is a part: a client would choose what a gate sees together."""
-    # 226 sends the difference to what the client has already; before 200 there is no answer yet.
+    """Raise ``UnreadableBodyError`` for a partial response: the client could choose what the gate sees at once."""
+    # 226 sends only the difference to what the client has already; a status below 200 is no final response.
     if not isinstance(status, int) or status < 200 or status in {206, 226}:
         raise UnreadableBodyError(f"a response with status {status} is not the whole")
     _refuse_parts(headers, {b"content-range"})
 
 
 def _refuse_parts(headers: Headers, part_headers: set[bytes]) -> None:
+    """Raise ``UnreadableBodyError`` if one of the headers in ``part_headers`` is present."""
     partial = sorted(name.decode("latin-1") for name in part_headers & {name.lower().strip() for name, _ in headers})
     if partial:
         raise UnreadableBodyError(f"the body is a part of something: it has {partial[0]}", status=400)
@@ -100,12 +101,12 @@ def drop_ranges(headers: Headers) -> list[tuple[bytes, bytes]]:
 def read_body(raw: bytes, headers: Headers, *, largest: int) -> object:
     """Read the content of a JSON or text body: the JSON value, the text, or what its records say.
 
-    Raises ``UnreadableBodyError``. Text that is JSON is read as JSON: many frameworks parse a body whatever it calls
-    itself, and a character that is written as an escape must not hide from a rule what the application will see.
+    Raises ``UnreadableBodyError``. Text that is JSON is read as JSON, because many frameworks parse a body whatever its
+    type is, and an escaped character must not hide from a rule what the application will see.
     """
     if len(raw) > largest:
         raise UnreadableBodyError(f"the body is larger than {largest:,} bytes", status=413)
-    kind, charset = _read_kind(headers)
+    kind, charset = _read_content_type(headers)
     read = _choose_reader(kind)
     if charset not in _CHARSETS:
         raise UnreadableBodyError("the body is in a charset other than UTF-8")
@@ -113,20 +114,20 @@ def read_body(raw: bytes, headers: Headers, *, largest: int) -> object:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UnreadableBodyError(f"the body is not UTF-8 (byte {error.start})") from None
-    if _SHIFTS.search(text):
+    if _ISO_2022_ESCAPES.search(text):
         raise UnreadableBodyError("the body holds escapes of ISO-2022, which some readers take for a charset")
     try:
         return read(text)
     except (ValueError, RecursionError):
-        raise UnreadableBodyError(_UNREADABLE.get(read, _TWO_READINGS), status=400) from None
+        raise UnreadableBodyError(_UNREADABLE_MESSAGES.get(read, _TWO_READINGS), status=400) from None
 
 
 def _choose_reader(kind: str) -> Callable[[str], object]:
     """Choose the function that reads bodies of a media type.
 
-    Raises ``UnreadableBodyError`` for a type that is neither JSON nor text, or can say a thing in pieces.
+    Raises ``UnreadableBodyError`` for a type that is neither JSON nor text, or whose syntax can split texts.
     """
-    if kind in _LINES:
+    if kind in _JSON_LINES_TYPES:
         return read_lines
     if kind == "application/json-seq" or kind.endswith("+json-seq"):
         return read_sequence
@@ -136,9 +137,9 @@ def _choose_reader(kind: str) -> Callable[[str], object]:
         return read_events
     if not kind.startswith("text/"):
         raise UnreadableBodyError("the body is neither JSON nor text")
-    if kind in _NOT_PLAIN or _PROGRAM.search(kind):
+    if kind in _NOT_PLAIN_TYPES or _PROGRAM.search(kind):
         raise UnreadableBodyError(f"{kind} can say a thing in pieces that a gate does not put together")
-    return _read_markup if kind in _MARKUP else _read_text
+    return _read_markup if kind in _MARKUP_TYPES else _read_text
 
 
 def _read_text(text: str) -> object:
@@ -147,19 +148,19 @@ def _read_text(text: str) -> object:
     The mapping has ``text`` or what the records of a stream say, and under ``read`` the text with its escapes read.
     Raises ``ValueError`` where readers would differ.
     """
-    if _holds_json(text):
+    if _is_json(text):
         return read_json(text.lstrip("\ufeff"))
     records = find_records(text)
     unescaped = read_escapes(text)
     if records is None and unescaped == text:
         return text
     readings = {"text": text} if records is None else records
-    # As it is, and as a program shows it that reads it: a rule that refuses looks at both.
+    # Both the written and the unescaped text, because a rule that refuses has to look at both.
     return readings if unescaped == text else readings | {"read": unescaped}
 
 
 def _read_markup(text: str) -> object:
-    """Read HTML, XML or Markdown as text, and add under ``shown`` what a reader sees of it where that differs.
+    """Read HTML, XML or Markdown as text, and add under ``shown`` the visible text if it differs.
 
     Raises ``ValueError`` for text that declares entities (``<!ENTITY``), and where ``_read_text`` raises it.
     """
@@ -168,35 +169,37 @@ def _read_markup(text: str) -> object:
         return content
     if "<!entity" in text.lower():
         raise ValueError("it defines entities of its own")
-    # A mapping of our own readings is added to. JSON keeps its members for itself: one of them may be called `shown`.
-    is_readings = isinstance(content, dict) and not _holds_json(text)
+    # A mapping of readings that ``_read_text`` made is extended. A JSON object of the body is not, because it may have
+    # a member ``shown`` itself.
+    is_readings = isinstance(content, dict) and not _is_json(text)
     readings = content if is_readings and "text" in content else {"text": content}
     return {**readings, "shown": renderings[0] if len(renderings) == 1 else renderings}
 
 
-def _read_kind(headers: Headers) -> tuple[str, str]:
-    """Read the media type and the charset; what is ambiguous, or packed, is refused."""
-    listed = [(name.lower().strip(), value.decode("latin-1").strip().lower()) for name, value in headers]
-    packed = [
+def _read_content_type(headers: Headers) -> tuple[str, str]:
+    """Read the media type and the charset. Raises ``UnreadableBodyError`` if they are ambiguous or it is compressed."""
+    fields = [(name.lower().strip(), value.decode("latin-1").strip().lower()) for name, value in headers]
+    compressed = [
         value
-        for name, value in listed
+        for name, value in fields
         if name in {b"content-encoding", b"transfer-encoding"} and value not in _PLAIN_CODINGS[name]
     ]
-    if packed:
+    if compressed:
         raise UnreadableBodyError("the body is compressed; put the gate where it is not")
-    kinds = [value for name, value in listed if name == b"content-type"]
+    kinds = [value for name, value in fields if name == b"content-type"]
     if len(kinds) != 1 or "," in kinds[0]:  # some servers join two headers by a comma
         raise UnreadableBodyError("the body has no content type" if not kinds else "the body has two content types")
     kind, *parameters = [part.strip() for part in kinds[0].split(";")]
     charsets = [part.partition("=")[2].strip("\"' ") for part in parameters if part.startswith("charset")]
-    # "two" is the name of no charset, so that the caller refuses the body.
-    return kind, charsets[0] if len(charsets) == 1 else "utf-8" if not charsets else "two"
+    if len(charsets) > 1:
+        return kind, "two"  # no charset has this name, so the caller refuses the body
+    return kind, charsets[0] if charsets else "utf-8"
 
 
-def _holds_json(text: str) -> bool:
+def _is_json(text: str) -> bool:
     """Return whether a text is a JSON object, list or string, also one that nests too deeply to be parsed here."""
-    # More than JSON's own blanks: a framework that strips what it is about to parse strips these as well. What is then
-    # no JSON to the strict reader is blocked.
+    # More blanks than those of JSON are removed, because a framework may remove them before it parses. If the strict
+    # reader then does not accept the text, it is blocked.
     stripped = text.replace("\ufeff", " ").strip()
     if stripped[:1] not in {"{", "[", '"'}:
         return False
@@ -211,7 +214,7 @@ def _holds_json(text: str) -> bool:
 
 _TWO_READINGS = "the body is not one JSON value that every reader reads alike"
 
-_UNREADABLE: dict[Callable[[str], object], str] = {
+_UNREADABLE_MESSAGES: dict[Callable[[str], object], str] = {
     read_lines: "the body is not lines of one JSON value each, read alike by every reader",
     read_sequence: "the body is not a sequence of JSON values that every reader reads alike",
     read_events: "the body is not an event stream that every reader reads alike",
@@ -243,17 +246,17 @@ def identify_caller(scope: Scope) -> str | None:
     Args:
         scope: The connection scope of the request, as ASGI defines it.
     """
-    # Both: behind one shared password (Basic authentication in front of the application) the cookie alone tells users
-    # apart, and one of them could otherwise use another's approval, by the same Idempotency-Key without its id.
+    # Both headers count. Behind one shared password (Basic authentication) only the cookie distinguishes users, and one
+    # of them could otherwise use another's approval with the same Idempotency-Key.
     headers: Headers = scope.get("headers", ())
-    values_by_header = {name.decode(): _list_values(headers, name) for name in (b"authorization", b"cookie")}
-    # An empty header proves nothing: all clients that send one would be the same caller.
+    values_by_header = {name.decode(): _list_header_values(headers, name) for name in (b"authorization", b"cookie")}
+    # Empty headers do not count, because all clients that send one would be the same caller.
     sent = {name: values for name, values in values_by_header.items() if any(values)}
     if not sent:
         return None
-    listed = [[value.hex() for value in values] for values in sent.values()]
-    written = json.dumps(listed if len(listed) > 1 else listed[0])
-    return f"{'+'.join(sent)}:{sha256(written.encode()).hexdigest()}"
+    hex_values = [[value.hex() for value in values] for values in sent.values()]
+    serialised = json.dumps(hex_values if len(hex_values) > 1 else hex_values[0])
+    return f"{'+'.join(sent)}:{sha256(serialised.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,7 +367,7 @@ class GateMiddleware:
             await self._guard_other(scope, receive, send)
 
     async def _guard_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Decide about a request, and pass it on, with the body that was read, or answer in the application's place."""
+        """Decide on a request; pass it on with the body that was read, or answer in place of the application."""
         received = await _receive_body(receive, self.largest)
         if received is None:  # the client went away
             return
@@ -378,21 +381,21 @@ class GateMiddleware:
         async def replay() -> Message:
             return first.pop() if first else await receive()
 
-        if _list_values(scope["headers"], _APPROVAL):
-            # The id is used. A second gate further in does not know it and would answer 404.
+        if _list_header_values(scope["headers"], _APPROVAL):
+            # The id has been used, so it is removed. Another gate behind this one would not know it and answer 404.
             headers = [header for header in scope["headers"] if header[0].lower().strip() != _APPROVAL]
             scope = {**scope, "headers": headers}
         await self.app(scope, replay, send)
 
     async def _guard_response(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application with a ``send`` that holds its response until it was decided about.
+        """Run the application with a ``send`` that holds its response until the gate has decided.
 
         An error that the application raises after it was told to stop is dropped.
         """
-        response = _Response(self, scope, send)
-        # Extensions offer ways to send what would not come past here (a file by its path); an application that does
-        # not see them uses none. Nor does it see which part a client wants: in one range after another, no answer would
-        # hold what a rule looks for.
+        response = _HeldResponse(self, scope, send)
+        # Extensions are hidden from the application, because they could send a body past the gate (a file by its path).
+        # Range headers are hidden too: if a client fetched a body in ranges, no single answer would have the whole text
+        # that a rule searches for.
         inner = {**scope, "extensions": {}, "headers": drop_ranges(scope.get("headers", ()))}
         try:
             await self.app(inner, receive, response.send)
@@ -403,7 +406,7 @@ class GateMiddleware:
     async def _guard_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a connection that cannot be held, such as a websocket; a gate that observes lets it through."""
         decision = await self.gate.refuse(
-            f"a {scope['type']} connection cannot be held", metadata=_describe(scope, self.on)
+            f"a {scope['type']} connection cannot be held", metadata=_describe_scope(scope, self.on)
         )
         if decision.allowed:
             await self.app(scope, receive, send)
@@ -413,7 +416,7 @@ class GateMiddleware:
 
     async def decide(self, raw: bytes, headers: Headers, scope: Scope) -> tuple[Decision, int]:
         """Decide about a body; also return the status of the answer where it is not allowed."""
-        metadata = _describe(scope, self.on)
+        metadata = _describe_scope(scope, self.on)
         try:
             if self.on == "request":
                 check_whole_request(headers)
@@ -442,15 +445,15 @@ _APPROVAL = b"adjudge-approval"
 
 
 class _Admission:
-    """One request: checked as a new one, or resumed as one that was held back."""
+    """The decision on one request: it is checked as a new one, or repeats one that was held back."""
 
     def __init__(self, middleware: GateMiddleware, scope: Scope, raw: bytes) -> None:
         self._middleware, self._scope, self._raw = middleware, scope, raw
-        self._metadata = _describe(scope, "request")
+        self._metadata = _describe_scope(scope, "request")
 
     async def decide(self) -> Answer | None:
         """Return ``None`` to let the request through, otherwise the response."""
-        ids = _list_values(self._scope["headers"], _APPROVAL)
+        ids = _list_header_values(self._scope["headers"], _APPROVAL)
         # A gate that observes lets everything through and holds nothing back, so it ignores ids.
         if ids and self._middleware.gate.mode != "observe":
             is_valid = can_repeat(self._middleware.gate) and len(ids) == 1 and _ID.fullmatch(ids[0])
@@ -458,7 +461,7 @@ class _Admission:
         return await self._read_request(None) if self._raw else None
 
     async def _read_request(self, approval_id: str | None) -> Answer | None:
-        """Read the body and the key of a request, and have it checked; ``None`` lets it through."""
+        """Read a request's body and idempotency key, and check or repeat the request; ``None`` lets it through."""
         middleware = self._middleware
         try:
             check_whole_request(self._scope["headers"])
@@ -467,17 +470,17 @@ class _Admission:
             return await self._refuse(str(error), error.status)
         if not can_repeat(middleware.gate):
             return self._answer(await middleware.gate.check(content, metadata=self._metadata))
-        keys = _list_values(self._scope["headers"], b"idempotency-key")
+        keys = _list_header_values(self._scope["headers"], b"idempotency-key")
         if len(keys) > 1 or any(not 0 < len(key) <= _LONGEST_KEY for key in keys):
             return _BAD_KEY
         caller, error = await call_safely(middleware.identify, self._scope)
         if error is not None or not (caller is None or isinstance(caller, str)):
             return await self._refuse("the caller could not be identified", 403)
-        # An empty name is no caller: all anonymous clients would share their keys and approvals.
+        # An empty name counts as no caller, because all anonymous clients would share their keys and approvals.
         request = _describe_request(self._scope, self._raw, caller or None, keys[0] if keys else None)
-        return await (
-            self._check(content, request) if approval_id is None else self._repeat(approval_id, content, request)
-        )
+        if approval_id is None:
+            return await self._check(content, request)
+        return await self._repeat(approval_id, content, request)
 
     async def _check(self, content: object, request: HttpRequest) -> Answer | None:
         """Check a new request, or resume the one that this caller sent with the same idempotency key."""
@@ -516,6 +519,7 @@ class _Admission:
         return self._make_end_answer(repetition)
 
     def _make_end_answer(self, repetition: Repetition) -> Answer:
+        """Make the answer to a repeated request that will not be let through."""
         members = {"error": repetition.status}
         members |= {"approval": repetition.approval_id} if repetition.approval_id is not None else {}
         if repetition.decision is not None and repetition.status != "used":
@@ -524,65 +528,72 @@ class _Admission:
         return Answer(status=_STATUSES[repetition.status], members=members)
 
     def _answer(self, decision: Decision) -> Answer | None:
+        """Make the answer for a decision; ``None`` lets the request through."""
         if decision.allowed:
             return None
         waits = decision.pending and can_repeat(self._middleware.gate)
         return self._middleware.make_waiting_answer(decision) if waits else self._middleware.make_answer(decision)
 
     async def _refuse(self, reason: str, status: int) -> Answer | None:
+        """Let the gate record a refusal, and make the answer; ``None`` if the gate observes and lets it through."""
         decision = await self._middleware.gate.refuse(reason, metadata=self._metadata)
         return None if decision.allowed else self._middleware.make_answer(decision, status)
 
 
-_METHODS = (b"x-http-method-override", b"x-http-method", b"x-method-override")
+_METHOD_HEADERS = (b"x-http-method-override", b"x-http-method", b"x-method-override")
 """Headers with which some frameworks override the method."""
 
-_ADDRESSES = (b"x-forwarded-host", b"x-forwarded-prefix", b"x-original-url", b"x-rewrite-url")
-"""Headers with which some override the address."""
+_ADDRESS_HEADERS = (b"x-forwarded-host", b"x-forwarded-prefix", b"x-original-url", b"x-rewrite-url")
+"""Headers with which some frameworks override the address."""
 
-_READ_BY = (b"content-type", b"content-encoding")
+_BODY_HEADERS = (b"content-type", b"content-encoding")
 
 
 def _describe_request(scope: Scope, raw: bytes, caller: str | None, key: bytes | None) -> HttpRequest:
-    """Describe the request for an approval: every part that the application may read or go by."""
+    """Describe the request for an approval by every part that the application may read."""
     headers = scope["headers"]
-    hosts = [host.decode("latin-1") for host in _list_values(headers, b"host")]
-    sent = scope.get("raw_path")
+    hosts = [host.decode("latin-1") for host in _list_header_values(headers, b"host")]
+    raw_path = scope.get("raw_path")
     path = [str(scope.get("root_path", "")), str(scope.get("path", ""))]
     return HttpRequest(
-        method=[str(scope.get("method", "")), *_list_named(headers, _METHODS)],
+        method=[str(scope.get("method", "")), *_list_named_headers(headers, _METHOD_HEADERS)],
         target=[
             *path,
-            sent.decode("latin-1") if isinstance(sent, bytes) else "",
+            raw_path.decode("latin-1") if isinstance(raw_path, bytes) else "",
             *hosts,
-            *_list_named(headers, _ADDRESSES),
+            *_list_named_headers(headers, _ADDRESS_HEADERS),
         ],
         query=bytes(scope.get("query_string", b"")),
-        body=[*(value for name in _READ_BY for value in _list_values(headers, name)), raw],
+        body=[*(value for name in _BODY_HEADERS for value in _list_header_values(headers, name)), raw],
         caller=caller,
         key=key,
     )
 
 
-def _list_named(headers: Headers, names: Iterable[bytes]) -> list[str]:
-    """List headers with their names: an application goes by one of them, and ignores another of the same value.
+def _list_named_headers(headers: Headers, names: Iterable[bytes]) -> list[str]:
+    """List these headers as ``name: value``, since an application may obey one of them and ignore another.
 
-    A bridge to WSGI takes ``_`` in a name for ``-``.
+    ``_`` in a name counts as ``-``, as a bridge to WSGI reads it.
     """
-    listed = [(name.replace(b"_", b"-"), value) for name, value in headers]
-    return [f"{name.decode()}: {value.decode('latin-1')}" for name in names for value in _list_values(listed, name)]
+    normalised = [(name.replace(b"_", b"-"), value) for name, value in headers]
+    return [
+        f"{name.decode()}: {value.decode('latin-1')}"
+        for name in names
+        for value in _list_header_values(normalised, name)
+    ]
 
 
-def _list_values(headers: Headers, header: bytes) -> list[bytes]:
+def _list_header_values(headers: Headers, header: bytes) -> list[bytes]:
+    """List the values of a header, without blanks around them."""
     return [bytes(value).strip() for name, value in headers if name.lower().strip() == header]
 
 
 class _StoppedError(OSError):
-    """Raised to an application that goes on sending what was blocked, as a closed connection would."""
+    """Raised to an application that sends more of a blocked response, as a closed connection would raise."""
 
 
-class _Response:
-    """A response that is held until it was decided about."""
+class _HeldResponse:
+    """A response that is held until the gate has decided on it."""
 
     def __init__(self, middleware: GateMiddleware, scope: Scope, send: Send) -> None:
         self._middleware, self._scope, self._send = middleware, scope, send
@@ -590,16 +601,17 @@ class _Response:
         self._held = bytearray()
         self._state: Literal["holding", "open", "done", "blocked"] = "holding"
         self.stopped = False
-        """True if the application was told to stop, so that what it raises is our doing."""
+        """True if ``send`` has raised, so that an exception of the application is a consequence of it."""
 
     async def send(self, message: Message) -> None:
-        """Take a message of the application."""
-        if message["type"] == "http.response.start":  # a copy: the headers by which a body is read are those sent
+        """Hold, pass on or refuse a message of the application, by the state of the response."""
+        # A copy, so that the headers which are sent are those by which the body was read.
+        if message["type"] == "http.response.start":
             message = {**message, "headers": [tuple(header) for header in message.get("headers", ())]}
         if self._state == "open":
             await self._send(message)
         elif self._state == "done":
-            # A server may take it for more of the same response, or for another one; nobody has judged it.
+            # A server could treat the message as part of this or of another response, and nobody has judged it.
             raise RuntimeError(f"the response is complete, and the application sent {message['type']}")
         elif self._state == "blocked":
             self.stopped = True
@@ -612,7 +624,7 @@ class _Response:
             await self._refuse(message, f"a response with {message['type']} cannot be held")
 
     async def _hold_start(self, message: Message) -> None:
-        """Hold the beginning of a response; one that cannot be read is refused."""
+        """Hold the start message of a response; a partial response is refused."""
         try:
             check_whole_response(message.get("status"), message.get("headers", ()))
         except UnreadableBodyError as error:
@@ -621,7 +633,7 @@ class _Response:
             self._start = message
 
     async def _hold_piece(self, message: Message) -> None:
-        """Take a piece of the response; when all is there, or too much, decide about it and send or replace it."""
+        """Hold a piece of the body; once it is complete or too long, let the gate decide, and send or replace it."""
         start = self._start or {}
         if start.get("trailers"):
             await self._refuse(message, "a response with trailers cannot be held")
@@ -633,12 +645,14 @@ class _Response:
         raw = bytes(self._held)
         if raw:
             decision, _ = await self._middleware.decide(raw, start.get("headers", ()), self._scope)
-            if self._state != "holding":  # two tasks sent at once, and the other one's was decided about first
+            if (
+                self._state != "holding"
+            ):  # the application sent from two tasks, and the other's piece was decided on first
                 self.stopped = True
                 raise _StoppedError("the response was decided about meanwhile")
             if decision.allowed and len(self._held) != len(raw):
                 reason = "the response went on while it was judged"
-                decision = await self._middleware.gate.refuse(reason, metadata=_describe(self._scope, "response"))
+                decision = await self._middleware.gate.refuse(reason, metadata=_describe_scope(self._scope, "response"))
             if not decision.allowed:
                 await self._block(decision)
                 return
@@ -647,7 +661,7 @@ class _Response:
     async def _refuse(self, message: Message, reason: str) -> None:
         """Block a response that cannot be held; if the gate observes, send what was held and then the message."""
         gate = self._middleware.gate
-        decision = await gate.refuse(reason, metadata=_describe(self._scope, "response"))
+        decision = await gate.refuse(reason, metadata=_describe_scope(self._scope, "response"))
         if not decision.allowed:
             await self._block(decision)
             return
@@ -657,20 +671,24 @@ class _Response:
         await self._send(message)
 
     async def _open(self, *, has_more: bool) -> None:
-        """Hand on what was held; what follows is handed on as it comes."""
+        """Send the held start and body; with ``has_more``, further messages are passed on as they come."""
         self._state = "open" if has_more else "done"
         await self._send(self._start or {})
         if self._held or not has_more:
             await self._send({"type": "http.response.body", "body": bytes(self._held), "more_body": has_more})
 
     async def _block(self, decision: Decision) -> None:
+        """Drop the held response, and send the answer for a blocked one."""
         self._state = "blocked"
         self._held.clear()
         await self._middleware.make_answer(decision).send(self._send)
 
 
 async def _receive_body(receive: Receive, largest: int) -> tuple[bytes, bool] | None:
-    """Receive a request's body up to the limit, and whether there is more; ``None`` when the client went away."""
+    """Receive a request's body up to the limit; return it and true if there is more.
+
+    Returns ``None`` if the client has disconnected.
+    """
     body = bytearray()
     has_more = True
     while has_more and len(body) <= largest:
@@ -682,6 +700,6 @@ async def _receive_body(receive: Receive, largest: int) -> tuple[bytes, bool] | 
     return bytes(body), has_more
 
 
-def _describe(scope: Scope, side: str) -> dict[str, str]:
-    """Describe a request for the record. Not its query: it may hold what nobody asked to have kept."""
+def _describe_scope(scope: Scope, side: str) -> dict[str, str]:
+    """Describe a request for the record, without its query, which may have data that must not be kept."""
     return {"on": side, "method": str(scope.get("method", "")), "path": str(scope.get("path", ""))}

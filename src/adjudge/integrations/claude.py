@@ -29,10 +29,10 @@ except ModuleNotFoundError as error:
 __all__ = ["guard_options"]
 
 _LONGEST_WAIT = 14 * 24 * 3600.0
-"""Seconds that a hook may wait at most: with more than 2^31 milliseconds a timer of JavaScript ends at once."""
+"""The most seconds that a hook may wait: a JavaScript timer of more than 2^31 milliseconds ends at once."""
 
 _MARGIN = 30.0
-"""Seconds that the harness waits longer than we do, so that our refusal comes first."""
+"""Seconds that Claude Code waits longer than the guard, so that the guard's refusal comes first."""
 
 _UNREADABLE = {
     "PreToolUse": answer_call("claude", "deny", NOT_CHECKED),
@@ -100,7 +100,7 @@ def _make_hook(guard: HookGuard) -> Callable[[Any, str | None, Any], Awaitable[A
             return _UNREADABLE[name]
         try:
             return await guard.answer(event)
-        except Exception as error:  # noqa: BLE001 - the harness goes on when a hook fails, unless it is told otherwise
+        except Exception as error:  # noqa: BLE001 - if a hook fails, Claude Code may make the call
             logger.error("an event of Claude Code could not be checked: %s", type(error).__name__)
             return refuse_event("claude", event, NOT_CHECKED)
 

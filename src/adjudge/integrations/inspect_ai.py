@@ -125,6 +125,7 @@ def judge_scorer(
 
 
 def _read_input(state: TaskState) -> str | None:
+    """Read the input of a sample as text; ``None`` if it is empty or has no user message."""
     try:
         return state.input_text or None
     except ValueError:  # a conversation without a message of the user
@@ -132,7 +133,7 @@ def _read_input(state: TaskState) -> str | None:
 
 
 def _read_target(target: Target) -> str | list[str] | None:
-    """Read the target as one text, or as a list where several are right; an empty one is none."""
+    """Read the target as one text, or as a list if several are right; ``None`` if it is empty."""
     texts = [text for text in target if text]
     return texts[0] if len(texts) == 1 else texts or None
 
@@ -141,10 +142,10 @@ def _make_score(result: JudgeResult, answer: str, value: ScoreValue) -> Score:
     """Make the score of a result; an undecided one is unscored."""
     metadata = _describe(result)
     if result.undecided_because is not None:
-        # Not 0 and not "I": both would be counted as a wrong answer of the model under test, which nobody found.
-        unasked = result.undecided_because == "error" and result.attempts == 0
+        # Not 0 and not "I", because Inspect would count either as a wrong answer of the model under test.
+        was_not_asked = result.undecided_because == "error" and result.attempts == 0
         return Score.unscored(
-            reason="scoring_failed" if unasked else "grader_failed",
+            reason="scoring_failed" if was_not_asked else "grader_failed",
             answer=answer,
             explanation=result.explain(),
             metadata=metadata,
@@ -158,6 +159,7 @@ def _make_score(result: JudgeResult, answer: str, value: ScoreValue) -> Score:
 
 
 def _choose_value(result: JudgeResult, value: ScoreValue) -> str | float:
+    """Return the score's value: the number of the result, or its outcome, as ``value`` says."""
     if value == "outcome":
         return CORRECT if result.passed else INCORRECT
     if result.score is not None:
@@ -166,6 +168,7 @@ def _choose_value(result: JudgeResult, value: ScoreValue) -> str | float:
 
 
 def _explain(result: JudgeResult) -> str:
+    """Write the outcome, the judge's reasoning, and that of each criterion."""
     parts = [
         result.explain(),
         result.reasoning,
@@ -236,8 +239,8 @@ def guard_approver(guard: ToolGuard, *, wait: float = 3600.0) -> Approver:
         """Answer a call; never with an exception, some of which Inspect would show to the model."""
         try:
             sample = sample_active()
-            made = _read_call(call, None if sample is None else sample.sample_uuid)
-            verdict = await guard.wait(made, seconds=wait)
+            guard_call = _read_call(call, None if sample is None else sample.sample_uuid)
+            verdict = await guard.wait(guard_call, seconds=wait)
         except Exception as error:  # noqa: BLE001 - what cannot be checked is not made
             logger.error("a call of %s could not be checked: %s", show(str(call.function)[:80]), type(error).__name__)
             return Approval(decision="reject", explanation=NOT_CHECKED)
@@ -252,10 +255,10 @@ def guard_approver(guard: ToolGuard, *, wait: float = 3600.0) -> Approver:
 
 
 def _read_call(call: InspectCall, sample: str | None) -> ToolCall:
-    """Read a call. Raises ``UsageError`` for one that cannot be checked."""
+    """Convert a call of Inspect to one for the guard. Raises ``UsageError`` outside of a sample."""
     if sample is None:
-        # Ids of calls repeat from sample to sample: without its name an approval of one would open another.
+        # Ids of calls repeat in each sample, so without the sample's id an approval could be used in another sample.
         raise UsageError("a call is checked within a sample", argument="call")
-    # The arguments themselves and no copy: what changed them while people looked would make another call of it, which
+    # The arguments are not copied. If something changes them while people decide, the guard sees another call, which
     # they did not approve.
     return ToolCall(call.function, call.arguments, shorten_id(call.id), sample)

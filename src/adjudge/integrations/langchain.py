@@ -38,7 +38,7 @@ except ModuleNotFoundError as error:
 __all__ = ["GateMiddleware"]
 
 _Result = Any
-"""The value that a tool's call gives the graph: a message, a command, or a list of them."""
+"""The result of a tool's call in LangGraph: a message, a command, or a list of them."""
 
 _NO_THREAD = "The call was not made: a person may have to see it, and this agent keeps nothing that it could wait with."
 
@@ -80,7 +80,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         self._guard = guard
         self._media = frozenset(media)
         self._hosted = frozenset(hosted)
-        self._own = f"agent:{secrets.token_hex(16)}"
+        self._agent_run_id = f"agent:{secrets.token_hex(16)}"
 
     # ---------------------------------------------------------------- calls
 
@@ -98,7 +98,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         if not verdict:
             return _refuse(request, verdict.message)
         try:
-            result = handler(_bind(request, call))
+            result = handler(_bind_arguments(request, call))
         except GraphBubbleUp:
             raise  # a tool that interrupts, which is no error
         except Exception as error:
@@ -122,7 +122,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         if not verdict:
             return _refuse(request, verdict.message)
         try:
-            result = await handler(_bind(request, call))
+            result = await handler(_bind_arguments(request, call))
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -131,22 +131,22 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._screen(call, request, result)
 
     def _read_call(self, request: ToolCallRequest) -> ToolCall | None:
-        """Read a call; ``None`` for one that cannot be checked."""
-        made, thread = request.tool_call, _find_thread(request)
+        """Convert a call of LangChain to one for the guard; ``None`` for a call that cannot be checked."""
+        requested, thread = request.tool_call, _find_thread(request)
         try:
             return ToolCall(
-                tool=made["name"],
-                arguments=copy.deepcopy(made["args"]),
-                call_id=shorten_id(made["id"] or ""),
-                run_id=self._own if thread is None else shorten_id(f"thread:{thread}"),
+                tool=requested["name"],
+                arguments=copy.deepcopy(requested["args"]),
+                call_id=shorten_id(requested["id"] or ""),
+                run_id=self._agent_run_id if thread is None else shorten_id(f"thread:{thread}"),
                 agent=request.runtime.config.get("metadata", {}).get("lc_agent_name"),
             )
         except Exception as error:  # noqa: BLE001 - what cannot be read is not called
-            logger.error("a call of %r cannot be read: %s", str(made["name"])[:80], type(error).__name__)
+            logger.error("a call of %r cannot be read: %s", str(requested["name"])[:80], type(error).__name__)
             return None
 
     def _cannot_wait(self, request: ToolCallRequest, call: ToolCall) -> bool:
-        """Return whether people may have to decide about a call of an agent that cannot be resumed."""
+        """Return whether people may have to decide on a call of an agent without a thread, which cannot be resumed."""
         if _find_thread(request) is not None or not self._guard.can_hold(call.tool):
             return False
         logger.warning("a call of %r was refused: give the agent a checkpointer and a thread_id", call.tool[:80])
@@ -155,10 +155,10 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
     # ---------------------------------------------------------------- results
 
     async def _screen(self, call: ToolCall, request: ToolCallRequest, result: _Result) -> _Result:
-        """Return a result if the agent may read it, and otherwise that it was withheld."""
+        """Return a result if the agent may read it, and otherwise a message that it was withheld."""
         await self._guard.record_return(call)
-        is_unseen = self._guard.results is not None and call.tool not in self._media and _has_media(result)
-        if is_unseen or not await self._guard.check_result(call, _describe(result)):
+        has_unseen_media = self._guard.results is not None and call.tool not in self._media and _has_media(result)
+        if has_unseen_media or not await self._guard.check_result(call, _describe_result(result)):
             return _refuse(request, WITHHELD)
         return result
 
@@ -199,11 +199,12 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _find_thread(request: ToolCallRequest) -> Any:
+    """Return the id of the thread in which the agent runs; ``None`` if it has none."""
     return request.runtime.config.get("configurable", {}).get("thread_id")
 
 
 def _hold(call: ToolCall, verdict: ToolVerdict) -> None:
-    """Hold a call until the graph is resumed; what it is resumed with is anybody's word, and is dropped."""
+    """Hold a call until the graph is resumed. The value that it is resumed with is ignored: anybody could give it."""
     interrupt(
         {
             "type": "adjudge/approval",
@@ -217,22 +218,26 @@ def _hold(call: ToolCall, verdict: ToolVerdict) -> None:
 
 
 def _refuse(request: ToolCallRequest, text: str) -> ToolMessage:
-    made = request.tool_call
-    return ToolMessage(text, name=made["name"], tool_call_id=made["id"], status="error")
+    """Make the message that the model reads in place of a result."""
+    requested = request.tool_call
+    return ToolMessage(text, name=requested["name"], tool_call_id=requested["id"], status="error")
 
 
 # ---------------------------------------------------------------- one run, with the arguments that were checked
 
 
-def _bind(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
+def _bind_arguments(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
     """Return the request with a tool that runs once, for the arguments that were checked."""
-    made = {**request.tool_call, "args": copy.deepcopy(call.arguments)}
+    checked_call = {**request.tool_call, "args": copy.deepcopy(call.arguments)}
     tool = None if request.tool is None else _CheckedTool(request.tool, call)
-    return request.override(tool_call=made, tool=tool)  # type: ignore[typeddict-item]
+    return request.override(tool_call=checked_call, tool=tool)  # type: ignore[typeddict-item]
 
 
 class _CheckedTool:
-    """A tool as middleware after ours has it. Without it, such middleware could change a call, or repeat it."""
+    """A tool that runs only once, and only for the call that was checked.
+
+    Middleware after this one gets it in place of the tool, and so cannot change or repeat the call.
+    """
 
     def __init__(self, tool: Any, call: ToolCall) -> None:
         self._tool = tool
@@ -243,62 +248,73 @@ class _CheckedTool:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tool, name)
 
-    def invoke(self, made: Any, *args: Any, **more: Any) -> Any:
+    def invoke(self, requested: Any, *arguments: Any, **options: Any) -> Any:
         """Run the tool, or return a refusal."""
-        return self._tool.invoke(made, *args, **more) if self._take_up(made) else self._refuse(made)
+        return (
+            self._tool.invoke(requested, *arguments, **options)
+            if self._admit_call(requested)
+            else self._refuse(requested)
+        )
 
-    async def ainvoke(self, made: Any, *args: Any, **more: Any) -> Any:
+    async def ainvoke(self, requested: Any, *arguments: Any, **options: Any) -> Any:
         """Run the tool, or return a refusal."""
-        return await self._tool.ainvoke(made, *args, **more) if self._take_up(made) else self._refuse(made)
+        return (
+            await self._tool.ainvoke(requested, *arguments, **options)
+            if self._admit_call(requested)
+            else self._refuse(requested)
+        )
 
-    def _take_up(self, made: Any) -> bool:
-        """Return whether a call may be made: it is the one that was checked, and it is made for the first time."""
-        arguments, checked = made["args"], self._arguments
-        # LangGraph adds arguments that the model does not see, such as the state, and takes out those that the model
-        # gave for them: such a call, and one with fewer arguments, is not the one that was checked.
+    def _admit_call(self, requested: Any) -> bool:
+        """Return whether a call may be made, and record that it was: it must be the checked call, and the first one."""
+        arguments, checked = requested["args"], self._arguments
+        # LangGraph adds arguments that the model does not see, such as the state, and removes those that the model gave
+        # for them. A call with such a change, or with fewer arguments, is not the checked call.
         is_same = all(
             name in arguments and _write_argument(arguments[name]) == _write_argument(checked[name]) for name in checked
         )
         added = set(arguments) - set(checked)
-        is_same = is_same and made["name"] == self._call.tool and not (added and added & set(self._tool.args))
+        is_same = is_same and requested["name"] == self._call.tool and not (added and added & set(self._tool.args))
         if self._has_run or not is_same:
             logger.error("a call of %r was changed or repeated after its check", self._call.tool[:80])
             return False
         self._has_run = True
         return True
 
-    def _refuse(self, made: Any) -> ToolMessage:
-        return ToolMessage(_CHANGED, name=self._call.tool, tool_call_id=made["id"], status="error")
+    def _refuse(self, requested: Any) -> ToolMessage:
+        """Make the message that the model reads in place of a result."""
+        return ToolMessage(_CHANGED, name=self._call.tool, tool_call_id=requested["id"], status="error")
 
 
 def _write_argument(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)  # 1, 1.0 and True are equal, and not the same argument
+    """Write an argument as JSON for a comparison, because 1, 1.0 and True are equal and not the same argument."""
+    return json.dumps(value, sort_keys=True, default=repr)
 
 
 # ---------------------------------------------------------------- results as they are judged
 
-_TEXTS = frozenset({"text", "json"})
+_READABLE_TYPES = frozenset({"text", "json"})
 """Types of the parts of a message that a judge can read."""
 
 
-def _describe(value: Any) -> Any:
-    """Describe what a tool gives to the graph, as plain data: the texts of its messages, and what it changes."""
+def _describe_result(value: Any) -> Any:
+    """Describe a tool's result as plain data: the content of its messages, and the updates of its commands."""
     if isinstance(value, BaseMessage):
         content = value.content
         return content if isinstance(content, str) else [_describe_block(block) for block in content]
     if isinstance(value, Command):
-        moves = {"goto": _describe(value.goto)} if value.goto else {}
-        return {"update": _describe(value.update), **moves}
+        goto = {"goto": _describe_result(value.goto)} if value.goto else {}
+        return {"update": _describe_result(value.update), **goto}
     if isinstance(value, Mapping):
-        return {str(name): _describe(member) for name, member in value.items()}
+        return {str(name): _describe_result(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_describe(member) for member in value]
+        return [_describe_result(member) for member in value]
     return value if value is None or isinstance(value, str | int | float) else repr(value)
 
 
 def _describe_block(block: Any) -> Any:
+    """Describe a part of a message as plain data; one that is no text by its digest."""
     if not _is_media(block):
-        return _describe(block)
+        return _describe_result(block)
     return {"type": str(block["type"]), "sha256": sha256(_write_argument(block).encode()).hexdigest()}
 
 
@@ -308,9 +324,12 @@ def _has_media(value: Any) -> bool:
         return isinstance(value.content, list) and any(map(_is_media, value.content))
     if isinstance(value, Command):
         return _has_media(value.update)
-    members = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    if isinstance(value, Mapping):
+        return any(map(_has_media, value.values()))
+    members = value if isinstance(value, list | tuple) else ()
     return any(map(_has_media, members))
 
 
 def _is_media(block: Any) -> bool:
-    return isinstance(block, Mapping) and isinstance(block.get("type"), str) and block["type"] not in _TEXTS
+    """Return whether a part of a message is not text, such as an image."""
+    return isinstance(block, Mapping) and isinstance(block.get("type"), str) and block["type"] not in _READABLE_TYPES

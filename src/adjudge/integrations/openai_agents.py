@@ -1,8 +1,8 @@
 """A guard in front of the tools of an agent of the OpenAI Agents SDK (``openai-agents``).
 
-The check is made where the tool is invoked, inside of everything else that the SDK runs around it, with the arguments
-that the tool is given. A call that waits for people interrupts the run, as the SDK's own ``needs_approval`` does. What
-the SDK then says about approval means only that the guard looks again.
+The guard checks a call where the tool is invoked, inside everything else that the SDK runs around the tool, with the
+arguments that the tool gets. A call that waits for people interrupts the run, as the SDK's own ``needs_approval`` does.
+An approval in the SDK does not allow the call; it only makes the guard check the call again.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ __all__ = ["FindRun", "answer_interruptions", "guard_agent"]
 FindRun = Callable[[RunContextWrapper[Any]], str]
 """Names the run of a call, from the context of the SDK; the same name when the run is resumed."""
 
-_KEPT_SECONDS = 60.0
+_CACHE_SECONDS = 60.0
 
-_MOST_KEPT = 1_000
+_MOST_CACHED = 1_000
 
 
-# ---------------------------------------------------------------- what is decided, and kept
+# ---------------------------------------------------------------- checks of calls
 
 
 @dataclass(frozen=True, slots=True)
-class _KeptVerdict:
-    """A verdict that is kept from the first of the SDK's two questions about a call for the second."""
+class _CachedVerdict:
+    """A verdict of the guard that is kept from the SDK's first question about a call for its second."""
 
     usage: object
     """The usage of the run, by which the run is known."""
     verdict: ToolVerdict
-    ends: float
-    """The time of the monotonic clock from which on it is not used."""
+    expires_at: float
+    """The time of the monotonic clock after which it is not used."""
 
 
-class _Checks:
-    """The guard as the tools of some agents ask it.
+class _GuardedCalls:
+    """The guard's checks of the tool calls of some agents.
 
-    The SDK asks about one call twice: whether it needs approval, and when the tool is invoked. The first verdict is
-    kept for the second, so that a judge is paid once and does not answer differently. One that is lost is asked for
-    again.
+    The SDK asks about one call twice: first if it needs approval, and then when the tool is invoked. The verdict of the
+    first question is kept for the second, so that a judge is paid once and cannot answer differently. If the verdict is
+    no longer there, the guard is asked again.
     """
 
     def __init__(
@@ -89,20 +89,20 @@ class _Checks:
         self.hosted = frozenset(hosted)
         self._run_id = run_id
         self._cwd = cwd
-        self._kept: OrderedDict[str, _KeptVerdict] = OrderedDict()
+        self._kept: OrderedDict[str, _CachedVerdict] = OrderedDict()
 
     def find_run(self, context: RunContextWrapper[Any]) -> str:
-        """Name the run; raises what the program's function raises."""
+        """Return the name of the run; raises what the program's ``run_id`` function raises."""
         return shorten_id(self._run_id if isinstance(self._run_id, str) else self._run_id(context))
 
     def make_call(
         self,
-        tool: _ToolName,
+        tool: _ToolIdentity,
         context: RunContextWrapper[Any],
         arguments: Mapping[str, Any] | str,
         call_id: str,
     ) -> ToolCall:
-        """Make the call that the guard is asked about; raises as ``find_run``, and for what is no name of a run."""
+        """Make the call that the guard checks; raises as ``find_run`` does, and for an invalid name of a run."""
         return ToolCall(
             tool=tool.name,
             arguments=arguments,
@@ -113,37 +113,37 @@ class _Checks:
             cwd=self._cwd,
         )
 
-    async def look_ahead(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
-        """Return whether a call waits for people, before it is invoked."""
+    async def check_early(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
+        """Check a call before it is invoked; return true if it waits for people, and keep any other verdict."""
         verdict = await self.guard.check(call)
-        name = _name_call(call)
-        if verdict.kind != "pending" and name is not None:
-            self._kept[name] = _KeptVerdict(context.usage, verdict, time.monotonic() + _KEPT_SECONDS)
-            while len(self._kept) > _MOST_KEPT:
+        key = _make_call_key(call)
+        if verdict.kind != "pending" and key is not None:
+            self._kept[key] = _CachedVerdict(context.usage, verdict, time.monotonic() + _CACHE_SECONDS)
+            while len(self._kept) > _MOST_CACHED:
                 self._kept.popitem(last=False)
         return verdict.kind == "pending"
 
     async def decide(self, call: ToolCall, context: RunContextWrapper[Any]) -> ToolVerdict:
-        """Return the verdict that ``look_ahead`` got about a call, if it is of this run and fresh, or ask the guard."""
-        name = _name_call(call)
-        kept = None if name is None else self._kept.pop(name, None)
-        # The usage is one object for a run, so that a verdict never goes to another run with the same ids.
-        if kept is not None and kept.usage is context.usage and time.monotonic() <= kept.ends:
+        """Return the verdict that ``check_early`` kept for a call, if it is of this run and fresh, or ask the guard."""
+        key = _make_call_key(call)
+        kept = None if key is None else self._kept.pop(key, None)
+        # A run has one usage object. Comparing it ensures that a verdict is not used in another run with the same ids.
+        if kept is not None and kept.usage is context.usage and time.monotonic() <= kept.expires_at:
             return kept.verdict
         return await self.guard.check(call)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ToolName:
-    """A tool as the guard's patterns find it, and the agent that has it."""
+class _ToolIdentity:
+    """The name and the MCP server of a tool, by which the guard finds its gate, and the agent that has the tool."""
 
     name: str
     server: str | None
     agent: str
 
 
-def _name_call(call: ToolCall) -> str | None:
-    """Name a call by all of it; ``None`` for one that cannot be read strictly."""
+def _make_call_key(call: ToolCall) -> str | None:
+    """Make a key of everything in a call; ``None`` for a call whose arguments cannot be read strictly."""
     try:
         arguments = read_arguments(call.arguments)
     except AdjudgeError:
@@ -156,10 +156,10 @@ def _name_call(call: ToolCall) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GuardedInvoker:
-    """Invokes a tool: the check, the tool, and the check of its result."""
+    """Invokes a tool in the SDK's place: checks the call, runs the tool, and checks its result."""
 
-    checks: _Checks
-    tool: _ToolName
+    checks: _GuardedCalls
+    tool: _ToolIdentity
     invoke: Callable[[ToolContext[Any], str], Any]
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
@@ -184,35 +184,35 @@ class _GuardedInvoker:
             call = self.checks.make_call(self.tool, context, arguments, call_id)
         except Exception:  # noqa: BLE001 - the invocation meets the same error, and refuses
             return False
-        return await self.checks.look_ahead(call, context)
+        return await self.checks.check_early(call, context)
 
     async def _may_read(self, call: ToolCall, result: Any) -> bool:
         """Return whether the agent may read a result.
 
         If results are checked, images and files pass only from the tools that ``media`` names.
         """
-        dumped = _dump(result)
-        parts = dumped if isinstance(dumped, list) else [dumped]
-        # No judge here sees an image or opens a file.
+        plain = _to_plain(result)
+        parts = plain if isinstance(plain, list) else [plain]
+        # No judge sees an image or opens a file.
         has_media = any(isinstance(part, Mapping) and part.get("type") in {"image", "file"} for part in parts)
         if has_media and self.checks.guard.results is not None and self.tool.name not in self.checks.media:
             return False
-        return bool(await self.checks.guard.check_result(call, dumped))
+        return bool(await self.checks.guard.check_result(call, plain))
 
 
-def _dump(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a result or an answer as plain data."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, list | tuple):
-        return [_dump(part) for part in value]
+        return [_to_plain(part) for part in value]
     return value if value is None or isinstance(value, str | int | float | Mapping) else str(value)
 
 
-def _guard_tool(checks: _Checks, tool: Tool, agent: str) -> Tool:
-    """Return a tool that asks the guard. Raises ``UsageError`` for one that the guard cannot stand in front of."""
+def _guard_tool(checks: _GuardedCalls, tool: Tool, agent: str) -> Tool:
+    """Return a copy of a tool that asks the guard first. Raises ``UsageError`` for a tool that cannot be guarded."""
     if _is_guarded(checks, tool):
         return tool
     if not isinstance(tool, FunctionTool):
@@ -232,16 +232,16 @@ def _guard_tool(checks: _Checks, tool: Tool, agent: str) -> Tool:
     binding = tool._mcp_tool_binding  # noqa: SLF001 - as above
     # A binding begins with the name of the server.
     server = None if binding is None else binding[0]
-    name = _ToolName(name=tool.name, server=server, agent=agent)
+    name = _ToolIdentity(name=tool.name, server=server, agent=agent)
     invoker = _GuardedInvoker(checks=checks, tool=name, invoke=tool.on_invoke_tool)
     can_wait = checks.guard.can_hold(name.name, name.server)
     return replace(tool, on_invoke_tool=invoker, needs_approval=invoker.needs_approval if can_wait else False)
 
 
-def _is_guarded(checks: _Checks, tool: Tool) -> bool:
-    """Return whether every call that a tool can lead to asks a guard, or the program named it as one that asks none."""
+def _is_guarded(checks: _GuardedCalls, tool: Tool) -> bool:
+    """Return whether all calls of a tool ask a guard, or the program named the tool as one whose calls need not."""
     if not isinstance(tool, FunctionTool):
-        return tool.name in checks.hosted or isinstance(tool, ToolSearchTool)  # which finds tools, and calls none
+        return tool.name in checks.hosted or isinstance(tool, ToolSearchTool)  # it only finds tools
     if tool._is_agent_tool:  # noqa: SLF001 - as below
         return isinstance(tool._agent_instance, _GuardedAgent)  # noqa: SLF001 - as below
     return isinstance(tool.on_invoke_tool, _GuardedInvoker)
@@ -258,7 +258,7 @@ def _make_error(agent: str, tool: str, problem: str) -> UsageError:
 class _GuardedAgent(Agent[Any]):
     """An agent whose every tool asks the guard, those of its MCP servers included."""
 
-    checks: _Checks = field(kw_only=True, repr=False)
+    checks: _GuardedCalls = field(kw_only=True, repr=False)
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
         """Return the tools of the agent's servers, as they ask the guard."""
@@ -323,19 +323,19 @@ def guard_agent(
             raise UsageError(f"{name} must be a list of names, got the text {names!r}", argument=name)
     if not (callable(run_id) or (isinstance(run_id, str) and run_id.strip())):
         raise UsageError(f"run_id must be a name or a function that finds it, got {run_id!r}", argument="run_id")
-    checks = _Checks(guard, run_id=run_id, cwd=cwd, media=media, hosted=hosted)
-    return _Guarding(checks).guard_agent(agent)
+    checks = _GuardedCalls(guard, run_id=run_id, cwd=cwd, media=media, hosted=hosted)
+    return _AgentGuarder(checks).guard_agent(agent)
 
 
-class _Guarding:
-    """Guards agents that hand over to each other, each once: they may do so in a circle."""
+class _AgentGuarder:
+    """Makes guarded copies of agents that hand over to each other, one for each, since they may do so in a circle."""
 
-    def __init__(self, checks: _Checks) -> None:
+    def __init__(self, checks: _GuardedCalls) -> None:
         self._checks = checks
         self._made: dict[int, tuple[Agent[Any], _GuardedAgent]] = {}
 
     def guard_agent(self, agent: Agent[Any]) -> _GuardedAgent:
-        """Return an agent as it asks the guard."""
+        """Return the guarded copy of an agent."""
         if isinstance(agent, _GuardedAgent):
             return agent
         if type(agent) is not Agent:
@@ -350,15 +350,16 @@ class _Guarding:
                 f"which a guard keeps apart; leave include_server_in_tool_names out of mcp_config",
                 argument="agent",
             )
-        members: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
+        members: dict[str, Any] = {member.name: getattr(agent, member.name) for member in fields(agent) if member.init}
         members["tools"] = [_guard_tool(self._checks, tool, agent.name) for tool in agent.tools]
         members["handoffs"] = []
-        members["input_guardrails"] = [*agent.input_guardrails, *_list_prompt_checks(self._checks)]
-        members["output_guardrails"] = [*agent.output_guardrails, *_list_answer_checks(self._checks)]
-        made = _GuardedAgent(**members, checks=self._checks)
-        self._made[id(agent)] = (agent, made)
-        made.handoffs.extend(self._guard_handoff(each) for each in agent.handoffs)
-        return made
+        members["input_guardrails"] = [*agent.input_guardrails, *_make_prompt_guardrails(self._checks)]
+        members["output_guardrails"] = [*agent.output_guardrails, *_make_answer_guardrails(self._checks)]
+        guarded_agent = _GuardedAgent(**members, checks=self._checks)
+        # Before the handoffs, one of which may lead back to this agent. The agent is kept so that its id stays taken.
+        self._made[id(agent)] = (agent, guarded_agent)
+        guarded_agent.handoffs.extend(self._guard_handoff(handoff) for handoff in agent.handoffs)
+        return guarded_agent
 
     def _guard_handoff(self, handoff: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
         """Return a handoff to an agent that asks the guard.
@@ -369,18 +370,18 @@ class _Guarding:
         if not isinstance(handoff, Handoff):
             return self.guard_agent(handoff)
         target = None if handoff._agent_ref is None else handoff._agent_ref()  # noqa: SLF001 - the SDK resumes by it
-        known = self.guard_agent(target) if isinstance(target, Agent) else None
+        guarded_target = self.guard_agent(target) if isinstance(target, Agent) else None
 
-        guarded = replace(handoff, on_invoke_handoff=_GuardedHandover(self, handoff))
-        guarded._agent_ref = None if known is None else ref(known)  # noqa: SLF001 - as above
+        guarded = replace(handoff, on_invoke_handoff=_GuardedHandoff(self, handoff))
+        guarded._agent_ref = None if guarded_target is None else ref(guarded_target)  # noqa: SLF001 - as above
         return guarded
 
 
 @dataclass(frozen=True, slots=True)
-class _GuardedHandover:
-    """Hands over to what the program's handoff returns, as it asks the guard."""
+class _GuardedHandoff:
+    """Invokes the program's handoff, and hands over to the guarded copy of the agent that it returns."""
 
-    guarding: _Guarding
+    guarding: _AgentGuarder
     handoff: Handoff[Any, Any]
 
     async def __call__(self, context: RunContextWrapper[Any], arguments: str) -> Agent[Any]:
@@ -390,30 +391,31 @@ class _GuardedHandover:
 
 def _is_guarded_handoff(handoff: Agent[Any] | Handoff[Any, Any]) -> bool:
     if isinstance(handoff, Handoff):
-        return isinstance(handoff.on_invoke_handoff, _GuardedHandover)
+        return isinstance(handoff.on_invoke_handoff, _GuardedHandoff)
     return isinstance(handoff, _GuardedAgent)
 
 
-def _list_prompt_checks(checks: _Checks) -> list[InputGuardrail[Any]]:
-    """List the guardrail that checks prompts before the model reads them; none if the guard has no ``prompts``."""
+def _make_prompt_guardrails(checks: _GuardedCalls) -> list[InputGuardrail[Any]]:
+    """Make the guardrail that checks prompts before the model reads them; none if the guard has no ``prompts``."""
     if checks.guard.prompts is None:
         return []
 
     async def check(context: RunContextWrapper[Any], _agent: Agent[Any], prompt: Any) -> GuardrailFunctionOutput:
-        text = prompt if isinstance(prompt, str) else json.dumps(_dump(prompt), ensure_ascii=False, default=str)
+        text = prompt if isinstance(prompt, str) else json.dumps(_to_plain(prompt), ensure_ascii=False, default=str)
         verdict = await checks.guard.check_prompt(text, run_id=checks.find_run(context))
         return GuardrailFunctionOutput(output_info=verdict.message, tripwire_triggered=not verdict)
 
-    # Side by side with the model, which is the default, the model would read the prompt all the same.
+    # By default the guardrail would run together with the model, which would then read the prompt all the same.
     return [InputGuardrail(check, name="adjudge", run_in_parallel=False)]
 
 
-def _list_answer_checks(checks: _Checks) -> list[OutputGuardrail[Any]]:
+def _make_answer_guardrails(checks: _GuardedCalls) -> list[OutputGuardrail[Any]]:
+    """Make the guardrail that checks an agent's last answer; none if the guard has no ``answers``."""
     if checks.guard.answers is None:
         return []
 
     async def check(context: RunContextWrapper[Any], _agent: Agent[Any], answer: Any) -> GuardrailFunctionOutput:
-        verdict = await checks.guard.check_answer(_dump(answer), run_id=checks.find_run(context))
+        verdict = await checks.guard.check_answer(_to_plain(answer), run_id=checks.find_run(context))
         return GuardrailFunctionOutput(output_info=verdict.message, tripwire_triggered=not verdict)
 
     return [OutputGuardrail(check, name="adjudge")]
@@ -439,7 +441,7 @@ async def answer_interruptions(state: RunState[Any]) -> int:
             continue
         checks, raw = item.agent.checks, item.raw_item
         origin = item.tool_origin
-        name = _ToolName(
+        name = _ToolIdentity(
             name=item.tool_name or "",
             server=None if origin is None else origin.mcp_server_name,
             agent=item.agent.name,
@@ -454,4 +456,5 @@ async def answer_interruptions(state: RunState[Any]) -> int:
 
 
 def _read_member(raw: Any, name: str) -> str:
+    """Read a member of the SDK's raw item, which is a mapping or an object, as text."""
     return str(raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None))

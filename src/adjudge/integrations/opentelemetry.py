@@ -42,7 +42,7 @@ _SCHEMA = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
 _OPT_IN = "gen_ai_latest_experimental"
 
 _TYPES: dict[DecidedBy, EvaluatorType] = {"judge": "llm_judge", "rule": "deterministic", "human": "human"}
-"""Not ``policy``: then nobody evaluated, and the conventions have no word for it."""
+"""The conventions' evaluator types. ``policy`` is left out, because then nobody evaluated."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -133,7 +133,8 @@ class EvaluationEmitter:
         return {name: value for name, value in attributes.items() if value is not None}
 
     def _find_type(self, result: JudgeResult) -> EvaluatorType | None:
-        evaluator_type = _TYPES.get(result.decided_by)
-        return (
-            self.evaluator_type if evaluator_type == "llm_judge" and self.evaluator_type is not None else evaluator_type
-        )
+        """Return the evaluator type of a result; the emitter's own ``evaluator_type`` counts if a judge decided."""
+        default_type = _TYPES.get(result.decided_by)
+        if default_type == "llm_judge" and self.evaluator_type is not None:
+            return self.evaluator_type
+        return default_type

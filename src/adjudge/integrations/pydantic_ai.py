@@ -38,8 +38,8 @@ except ModuleNotFoundError as error:
 
 __all__ = ["GateCapability", "resume_held"]
 
-_MEMBER = "adjudge"
-"""The member of a deferred call's metadata that says that we hold it."""
+_METADATA_KEY = "adjudge"
+"""The key in a deferred call's metadata that marks a call which the guard holds."""
 
 _HARMLESS = frozenset({"tool_search"})
 """Tools of providers that do nothing but look through the agent's own tools."""
@@ -49,7 +49,7 @@ _NO_WAITING = "The call was not made: a person may have to see it, and an output
 
 
 class _Refusal(ToolFailed):
-    """A refusal of ours: the model reads its sentence, which no tool wrote."""
+    """A refusal by the guard: the model reads the guard's sentence in place of a result."""
 
 
 class GateCapability(AbstractCapability[Any]):
@@ -98,7 +98,7 @@ class GateCapability(AbstractCapability[Any]):
         self._hosted = frozenset(hosted)
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Return that this comes after all others: one that came later could change what was checked."""
+        """Put this capability after all others, because a later one could change a call after its check."""
         return CapabilityOrdering(position="innermost")
 
     # ---------------------------------------------------------------- calls
@@ -112,19 +112,19 @@ class GateCapability(AbstractCapability[Any]):
         args: dict[str, Any],
     ) -> dict[str, Any]:
         """Let a call go on if it is allowed; otherwise refuse or defer it."""
-        made = self._read_call(ctx, call, args)
-        if made is None:
+        guard_call = self._read_call(ctx, call, args)
+        if guard_call is None:
             raise _Refusal(NOT_CHECKED)
-        verdict = await self._guard.check(made)
+        verdict = await self._guard.check(guard_call)
         if verdict:
             return args
         if verdict.kind == "pending":
             held = {"approval": verdict.approval_id, "message": verdict.message}
-            raise ApprovalRequired(metadata={_MEMBER: held})
+            raise ApprovalRequired(metadata={_METADATA_KEY: held})
         raise _Refusal(verdict.message)
 
     def _read_call(self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, Any]) -> ToolCall | None:
-        """Read a call; ``None`` for one that cannot be checked."""
+        """Convert a call of pydantic-ai to one for the guard; ``None`` for a call that cannot be checked."""
         try:
             return ToolCall(
                 tool=call.tool_name,
@@ -149,10 +149,11 @@ class GateCapability(AbstractCapability[Any]):
                 "a call of the output function %r was refused, about which people decide; make it a tool", name[:80]
             )
             raise ModelRetry(_NO_WAITING)
-        made = self._read_call(ctx, ToolCallPart(name), output if isinstance(output, Mapping) else {"output": output})
-        if made is None:
+        arguments = output if isinstance(output, Mapping) else {"output": output}
+        guard_call = self._read_call(ctx, ToolCallPart(name), arguments)
+        if guard_call is None:
             raise ModelRetry(NOT_CHECKED)
-        verdict = await self._guard.check(made)
+        verdict = await self._guard.check(guard_call)
         if not verdict:
             raise ModelRetry(verdict.message)
         return output
@@ -168,12 +169,12 @@ class GateCapability(AbstractCapability[Any]):
         args: dict[str, Any],
         result: Any,
     ) -> Any:
-        """Return what the agent may read of a result."""
-        made = self._read_call(ctx, call, args)
-        if made is not None:
-            await self._guard.record_return(made)
-        is_unseen = self._guard.results is not None and call.tool_name not in self._media and _has_media(result)
-        if is_unseen or not await self._may_read(ctx, call, args, _describe(result)):
+        """Return the result if the agent may read it; otherwise raise a refusal."""
+        guard_call = self._read_call(ctx, call, args)
+        if guard_call is not None:
+            await self._guard.record_return(guard_call)
+        has_unseen_media = self._guard.results is not None and call.tool_name not in self._media and _has_media(result)
+        if has_unseen_media or not await self._may_read(ctx, call, args, _describe_result(result)):
             raise _Refusal(WITHHELD)
         return result
 
@@ -186,13 +187,13 @@ class GateCapability(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        """Run a call, and check what its tool says of a failure."""
+        """Run a call, and check the message of an error that the model would read."""
         try:
             return await handler(args)
         except _Refusal:
             raise
         except (ModelRetry, ToolFailed, ToolFailedError, ToolRetryError) as error:
-            # These the model reads, and after_tool_execute is not called for them.
+            # The model reads the messages of these errors, and pydantic-ai does not call after_tool_execute for them.
             if not await self._may_read(ctx, call, args, {"error": str(error)}):
                 raise _Refusal(WITHHELD) from None
             raise
@@ -212,8 +213,9 @@ class GateCapability(AbstractCapability[Any]):
         raise error
 
     async def _may_read(self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, Any], shown: Any) -> bool:
-        made = self._read_call(ctx, call, args)
-        return made is not None and bool(await self._guard.check_result(made, shown))
+        """Return whether the agent may read ``shown``, the result of a call as plain data."""
+        guard_call = self._read_call(ctx, call, args)
+        return guard_call is not None and bool(await self._guard.check_result(guard_call, shown))
 
     # ---------------------------------------------------------------- what no guard sees
 
@@ -242,7 +244,11 @@ def resume_held(requests: DeferredToolRequests) -> DeferredToolResults:
     Args:
         requests: The deferred calls, as the run that ended with them returned them.
     """
-    held = [call.tool_call_id for call in requests.approvals if _MEMBER in requests.metadata.get(call.tool_call_id, {})]
+    held = [
+        call.tool_call_id
+        for call in requests.approvals
+        if _METADATA_KEY in requests.metadata.get(call.tool_call_id, {})
+    ]
     return DeferredToolResults(approvals=dict.fromkeys(held, True))
 
 
@@ -250,15 +256,15 @@ def resume_held(requests: DeferredToolRequests) -> DeferredToolResults:
 
 
 def _write_arguments(value: Any) -> Any:
-    """Write validated arguments as JSON, with all that the tool gets.
+    """Write validated arguments as JSON, complete with all that the tool gets.
 
-    pydantic's own JSON leaves out what a type hides, such as ``SecretStr`` and ``Field(exclude=True)``: nobody would
-    see it, and an approval would be good for any other value of it.
+    pydantic's own JSON leaves out hidden values, such as ``SecretStr`` and ``Field(exclude=True)``. Nobody would see
+    them, and an approval would count for any other value of them.
     """
     if isinstance(value, BaseModel):
         return _write_arguments({**value.__dict__, **(value.model_extra or {})})
     if is_dataclass(value) and not isinstance(value, type):
-        return _write_arguments({each.name: getattr(value, each.name) for each in fields(value)})
+        return _write_arguments({field.name: getattr(value, field.name) for field in fields(value)})
     if isinstance(value, Secret | SecretStr | SecretBytes):
         return _write_arguments(value.get_secret_value())
     if isinstance(value, Mapping):
@@ -269,29 +275,30 @@ def _write_arguments(value: Any) -> Any:
 
 
 def _write_name(name: Any) -> str:
-    [written] = to_jsonable_python({name: None})
-    return str(written)
+    """Write a key of a mapping as pydantic writes it in JSON."""
+    [json_key] = to_jsonable_python({name: None})
+    return str(json_key)
 
 
 # ---------------------------------------------------------------- results as they are judged
 
 
-def _describe(value: Any) -> Any:
-    """Describe what a tool returned, as plain data: all of it that may reach the agent."""
+def _describe_result(value: Any) -> Any:
+    """Describe a tool's result as plain data, with all that may reach the agent; media by their digests."""
     if isinstance(value, ToolReturn):
-        more = {} if value.content is None else {"content": _describe(value.content)}
-        return {"return_value": _describe(value.return_value), **more}
+        more = {} if value.content is None else {"content": _describe_result(value.content)}
+        return {"return_value": _describe_result(value.return_value), **more}
     if is_multi_modal_content(value):
         return {"type": value.kind, "sha256": sha256(to_json(value, fallback=repr)).hexdigest()}
     if isinstance(value, Mapping):
-        return {str(name): _describe(member) for name, member in value.items()}
+        return {str(name): _describe_result(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_describe(member) for member in value]
+        return [_describe_result(member) for member in value]
     return to_jsonable_python(value, fallback=repr)
 
 
 def _has_media(value: Any) -> bool:
-    """Return whether a result has a part that is no text."""
+    """Return whether a result has a part that is not text, such as an image."""
     if isinstance(value, ToolReturn):
         return _has_media(value.return_value) or _has_media(value.content)
     members: Sequence[Any] = ()

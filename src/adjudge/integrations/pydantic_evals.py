@@ -38,7 +38,7 @@ __all__ = ["JudgeEvaluator"]
 
 
 def _declare_as(kind: Any) -> GetPydanticSchema:
-    """Declare a parameter's type in a file of cases, for the JSON Schema that ``Dataset.to_file`` puts beside it."""
+    """Declare a parameter's type for the JSON Schema that ``Dataset.to_file`` writes beside a file of cases."""
     return GetPydanticSchema(get_pydantic_core_schema=lambda _, make_schema: make_schema(kind))
 
 
@@ -85,7 +85,7 @@ class JudgeEvaluator(Evaluator[object, object, object]):
         check_choice("on_undecided", self.on_undecided, ("raise", "fail"))
         check_flag("include_input", self.include_input)
         check_flag("include_expected_output", self.include_expected_output)
-        # No fields: what pydantic-evals writes of an evaluator, and the schema it makes, are those of its fields.
+        # These are not dataclass fields, because pydantic-evals writes all fields to files and into its schema.
         self._opened_judge: Judge | JudgeChain = find_judge(self.judge)
         self._assignment: Assignment | None = None
 
@@ -140,15 +140,17 @@ class JudgeEvaluator(Evaluator[object, object, object]):
 
 
 def _name_case(ctx: EvaluatorContext[object, object, object]) -> str:
+    """Return the name of a case; without one a digest of its output, so that it gets only its own recorded replies."""
     if ctx.name:
         return ctx.name
-    try:  # two cases without a name must not be given each other's recorded replies
+    try:
         return digest_text(content_text(ctx.output))
     except UsageError:
         return "unreadable"
 
 
 def _explain(result: JudgeResult) -> str:
+    """Write the outcome, the judge's reasoning, and that of each criterion."""
     parts = [
         result.explain(),
         result.reasoning,
@@ -158,7 +160,7 @@ def _explain(result: JudgeResult) -> str:
 
 
 def _name_object(value: Any) -> Any:
-    """Name anything but plain data, which is returned as it is: what a judge is made of may hold a key."""
+    """Return plain data as it is, and any other object by its name alone, because a judge may contain a key."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):

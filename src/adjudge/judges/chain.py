@@ -97,7 +97,7 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         stop_early: bool = True,
         on_result: Callable[[JudgeChainResult], Any] | None = None,
     ) -> None:
-        # A seat's own limit is the chain's: a judge made here must not cut the chain's timeout short.
+        # Judges that are made here get no timeout of their own, which could be shorter than the chain's.
         seats = [as_seat(source, limited=False) for source in _list_seats(judges)]
         self.seats: tuple[tuple[str, JudgeLike], ...] = tuple(_name_seats(seats))
         """The judges with their names, in order."""
@@ -215,18 +215,18 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
     def __repr__(self) -> str:
         return f"JudgeChain({self.name!r}, strategy={self.strategy!r})"
 
-    def _start_run(self, question: Question, position: _Position | None = None) -> _Run:
-        """Make a run of this chain, and tell the seats by the question what this chain has to know of them."""
+    def _start_run(self, question: Question, position: _Position | None = None) -> _ChainRun:
+        """Make a run of this chain; its question also asks for objections and confidence where the chain needs them."""
         if self.fail_open or (self.strategy == "cascade" and not question.wants_confidence):
             question = replace(
                 question,
                 wants_objections=question.wants_objections or self.fail_open,
                 wants_confidence=question.wants_confidence or self.strategy == "cascade",
             )
-        return _Run(self, question, position or _OUTERMOST)
+        return _ChainRun(self, question, position or _OUTERMOST)
 
     def _get_default_rubric(self) -> Rubric | None:
-        """Return the rubric that all seats have; where they differ, a call has to say which it means."""
+        """Return the rubric that all seats have; ``None`` where they differ, so that a call has to name one."""
         rubrics = [
             seat._get_default_rubric() if isinstance(seat, Evaluates) else None  # noqa: SLF001
             for _, seat in self.seats
@@ -237,6 +237,7 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         return None
 
     def _make_result_of_rules(self, question: Question, answer: Answer, duration_ms: float) -> JudgeChainResult:
+        """Make the result when rules decided and no seat was asked."""
         return _make_chain_result(self, question, answer, judge="rules", duration_ms=duration_ms)
 
 
@@ -288,19 +289,19 @@ class _Position:
 _OUTERMOST = _Position(early_result=None, pass_decides=True, may_end_sequence=False)
 
 
-class _Run:
+class _ChainRun:
     """One question put to a chain. It lives as long as the call, and leaves no task behind."""
 
     def __init__(self, chain: JudgeChain, question: Question, position: _Position) -> None:
         self.chain, self.question, self.position = chain, question, position
-        self.begun = time.perf_counter()
+        self.started_at = time.perf_counter()
         self.running: dict[asyncio.Task[JudgeResult], int] = {}
         self.early_results: dict[_EarlyResult, int] = {}
         """The early results of seats that are chains, which may come long before their tasks end."""
         self.results: dict[int, JudgeResult] = {}
         """Results by seat; insertion order is the order of the answers."""
-        self.started: dict[int, float] = {}
-        self.inner_runs: dict[int, _Run] = {}
+        self.seat_started_at: dict[int, float] = {}
+        self.inner_runs: dict[int, _ChainRun] = {}
         """The runs of seats that are chains themselves."""
         self.verdict: Verdict | None = None
         """The verdict, perhaps while other seats still run; the chain's deadline does not take it back."""
@@ -318,13 +319,14 @@ class _Run:
         return result
 
     async def notify_hooks(self, result: JudgeResult) -> None:
-        """Hand every seat's result to the seat's own hook, and this one to the chain's.
+        """Hand every seat's result to the seat's own hook, and the chain's result to the hook of the chain.
 
-        Only now that all is settled: a hook called while a seat's limit runs would make a slow hook a seat that is
-        late, and could turn one outcome into another.
+        This is done once the outcome is settled. A slow hook that is called within a seat's time limit would make the
+        seat late, and could change the outcome.
         """
         for seat, seat_result in sorted(self.results.items()):
-            inner_run, (_, judge) = self.inner_runs.get(seat), self.chain.seats[seat]
+            inner_run = self.inner_runs.get(seat)
+            _, judge = self.chain.seats[seat]
             if inner_run is not None:
                 await inner_run.notify_hooks(seat_result)
             elif is_ours(judge):
@@ -349,27 +351,27 @@ class _Run:
         return verdict
 
     async def _wait_for_objections(self, verdict: Verdict) -> None:
-        """Wait for every seat that a policy has to know of, unless the outermost chain has passed.
+        """Wait for every seat that may object, unless the outermost chain has passed.
 
-        Only what is heard can keep a policy from opening: without this, finishing order alone would turn a block into
-        a pass. The chain around this one is handed the verdict at once, and goes on; when the outermost passes, it
-        stops whatever still waits in here.
+        A policy may let undecided content pass only if no seat objected. Without this wait, it would depend on the
+        order in which seats answer whether an objection is known. The chain around this one is handed the verdict at
+        once, and does not wait; when the outermost chain passes, it stops the seats that still run in here.
         """
         self.verdict, early_result = verdict, self.position.early_result
-        passes = verdict.outcome == "passed" and early_result is None
-        if not self.question.wants_objections or passes or self._fails_at_once(verdict):
+        needs_no_objections = verdict.outcome == "passed" and early_result is None
+        if not self.question.wants_objections or needs_no_objections or self._fails_at_once(verdict):
             return
         self.final_verdict = verdict
         if early_result is not None and not early_result.done() and verdict.outcome != "undecided" and self.running:
             early_result.set_result(self.make_result(verdict))
-        # A hedged chain cuts its slower seats all the same; inner chains whose early result it has still wait for the
-        # rest of theirs.
+        # A hedged chain stops its slower seats all the same. It waits only for seats whose result is known already:
+        # inner chains that have handed over an early result, and still wait for their other seats.
         waits_for_all = self.chain.strategy != "hedged"
         while any(waits_for_all or seat in self.results for seat in self.running.values()):
             await self._wait_for_answers(None)
 
     def _decide_late(self) -> Verdict:
-        """Return the verdict when the deadline is over."""
+        """Return the verdict when the deadline is over: that of the seats that answered in time, or undecided."""
         if self.verdict is not None:
             return self.verdict
         results = list(self.results.values())
@@ -378,6 +380,7 @@ class _Run:
         return decide_unanswered(results, cascade=self.chain.strategy == "cascade")
 
     async def _ask_seats(self) -> Verdict:
+        """Ask the seats in the way of the chain's strategy, and return the verdict."""
         if self.chain.strategy in COUNTING:
             return await self._ask_at_once()
         if self.chain.strategy == "hedged":
@@ -389,8 +392,8 @@ class _Run:
         chain = self.chain
         for seat in range(len(chain.seats)):
             self._start_seat(seat)
-        # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a guard
-        # has to know of every seat that would have said no.
+        # A cascade around this chain asks for its confidence, which is the share of votes and is known once every seat
+        # has voted. And a guard has to know every seat that would have failed the content.
         stop_early = chain.stop_early and not self.question.wants_confidence and not self.question.wants_everybody
         wait_for_reasons = self.question.wants_reasons and self.position.may_end_sequence
         wait = self.question.wants_objections or wait_for_reasons or not stop_early
@@ -403,10 +406,14 @@ class _Run:
         return self.verdict or decide_unanswered(list(self.results.values()))
 
     def _fails_at_once(self, verdict: Verdict) -> bool:
-        """Return whether this verdict is a failure that has to be handed on before a limit takes it."""
+        """Return whether a verdict is a failure that is returned at once, before a limit around the chain ends it."""
         return verdict.outcome == "failed" and self.question.wants_failure_at_once
 
     def _count_votes(self, *, wait: bool) -> Verdict | None:
+        """Count the votes that are known; return ``None`` if more seats have to answer.
+
+        With ``wait`` that is also so if the missing votes cannot decide any more, because they may be objections.
+        """
         results, seats, choices = list(self.results.values()), len(self.chain.seats), self.question.choices
         to_pass, to_fail = find_needed_votes(self.chain.strategy, seats, self.chain.quorum)
         if choices:
@@ -418,17 +425,18 @@ class _Run:
         chain = self.chain
         for seat in range(len(chain.seats)):
             self._start_seat(seat)
-            while seat not in self.results:  # an earlier one that has decided may still wait for the rest of its seats
+            while seat not in self.results:  # the answer may be the end of an earlier seat that gave an early result
                 await self._wait_for_answers(None)
             result = self.results[seat]
             self.verdict = self.verdict or self._decide_by_answer(seat, result)
-            # Tampering and contradiction end the sequence even where everybody is to be asked.
+            # Tampering and contradiction end the sequence even where every seat is to be asked.
             if self.verdict is not None and (chain.stop_early or result.undecided_because in ENDING):
                 return self.verdict
         return self.verdict or decide_unanswered(list(self.results.values()), cascade=chain.strategy == "cascade")
 
     def _decide_by_answer(self, seat: int, result: JudgeResult) -> Verdict | None:
-        earlier = [self.results[before] for before in range(seat)]
+        """Decide by the answer of a seat in a fallback or cascade; ``None`` means that the next seat is asked."""
+        earlier = [self.results[earlier_seat] for earlier_seat in range(seat)]
         if self.chain.strategy == "fallback":
             return decide_fallback(result, earlier)
         is_last = seat == len(self.chain.seats) - 1
@@ -437,29 +445,33 @@ class _Run:
 
     async def _ask_hedged(self) -> Verdict:
         """Start the next seat when the last one is late or could not decide; the first to decide wins."""
-        chain, seats = self.chain, len(self.chain.seats)
-        clock, late_at = asyncio.get_running_loop().time, 0.0
-        ended = False
-        while self.verdict is None or not (chain.stop_early or ended):
-            following = len(self.started)
-            is_due = following == 0 or following - 1 in self.results or clock() >= late_at
-            if following < seats and is_due:
-                self._start_seat(following)
+        chain, seat_count = self.chain, len(self.chain.seats)
+        clock = asyncio.get_running_loop().time
+        late_at = 0.0  # the time from which the seat that was started last counts as late
+        has_ending_answer = False
+        while self.verdict is None or not (chain.stop_early or has_ending_answer):
+            next_seat = len(self.seat_started_at)
+            is_due = next_seat == 0 or next_seat - 1 in self.results or clock() >= late_at
+            if next_seat < seat_count and is_due:
+                self._start_seat(next_seat)
                 late_at = clock() + (chain.hedge_after or 0.0)
             if not self.running:
                 break
-            wait = max(late_at - clock(), 0.0) if len(self.started) < seats else None
+            wait = max(late_at - clock(), 0.0) if len(self.seat_started_at) < seat_count else None
             answers = await self._wait_for_answers(wait)
             self.verdict = self.verdict or decide_hedged(answers)
-            ended = any(result.undecided_because in ENDING for result in answers)
+            has_ending_answer = any(result.undecided_because in ENDING for result in answers)
         return self.verdict or decide_unanswered(list(self.results.values()))
 
     async def _wait_for_answers(self, wait: float | None) -> list[JudgeResult]:
-        """Return the answers that came at the same moment, in seat order; none after ``wait`` seconds without any."""
+        """Wait for the next answers, and return those that came at the same moment, in seat order.
+
+        Returns none if ``wait`` seconds pass without any.
+        """
         awaited = {**self.early_results, **self.running}
         done, _ = await asyncio.wait(awaited, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-        # In seat order: a set has none, and which seat's score is shown must not depend on it. The result that a seat
-        # ends with comes after its early result.
+        # Sorted by seat, because a set has no order, and the result of the chain must not depend on one. The final
+        # result of a seat comes after its early result.
         ordered = sorted(done, key=lambda future: (awaited[future], future not in self.early_results))
         seats = [self._store_result(future) for future in ordered]
         return [self.results[seat] for seat in dict.fromkeys(seats)]
@@ -471,8 +483,8 @@ class _Run:
             self.results[seat] = replace(future.result(), judge=self.chain.names[seat])
             return seat
         seat = self.running.pop(future)
-        self.early_results = {early: place for early, place in self.early_results.items() if place != seat}
-        # Nobody here cancels a task that is waited for, so a cancelled one cancelled itself: that is a failure.
+        self.early_results = {early: other for early, other in self.early_results.items() if other != seat}
+        # The chain does not cancel a task that it waits for, so this one cancelled itself, which is an error.
         if future.cancelled():
             self.results[seat] = self._make_undecided(seat, "error", "the judge cancelled itself")
         else:
@@ -481,7 +493,7 @@ class _Run:
 
     def _start_seat(self, seat: int) -> None:
         """Start to ask a seat; a chain gets a future for an early result if the question waits for objections."""
-        self.started[seat] = time.perf_counter()
+        self.seat_started_at[seat] = time.perf_counter()
         early_result: _EarlyResult | None = None
         _, judge = self.chain.seats[seat]
         if self.question.wants_objections and isinstance(judge, JudgeChain):
@@ -497,13 +509,13 @@ class _Run:
         try:
             result = await self._ask_judge(seat, judge, limit, early_result)
             problem = _find_problem(result, self.question)
-        except FunctionError:  # a mistake in the program; as a seat that failed, a policy could open over it
+        except FunctionError:  # a mistake in the program: as an undecided result, a policy could let it pass
             raise
-        except Exception as error:  # noqa: BLE001 - a seat that raises stays in the denominator, undecided
+        except Exception as error:  # noqa: BLE001 - a seat that raises is undecided, and still counts as a seat
             problem = describe_error(error)
         if limit.late:
-            limit_of = f"no answer within {self.chain.timeout:g} s, the limit of each judge in the chain"
-            return self._end_seat(seat, "timeout", f"{limit_of}; raise the timeout of the chain")
+            detail = f"no answer within {self.chain.timeout:g} s, the limit of each judge in the chain"
+            return self._end_seat(seat, "timeout", f"{detail}; raise the timeout of the chain")
         if problem or result is None:
             return self._make_undecided(seat, "error", problem)
         return result if result.judge == name else replace(result, judge=name)
@@ -511,20 +523,21 @@ class _Run:
     async def _ask_judge(
         self, seat: int, judge: JudgeLike, limit: Timeout, early_result: _EarlyResult | None
     ) -> JudgeResult:
-        """Ask the judge of a seat: one of somebody's own, a ``Judge``, or a chain, whose run is kept."""
+        """Ask the judge of a seat: a ``Judge``, a chain, or a judge of the user's own class."""
         if not is_ours(judge):
             question = self.question
-            # A chain in there has nowhere to put an early result. So it fails as soon as it can: waiting for more
-            # objections, it would lose this one to a limit out here, and a policy would open over it. And only where
-            # its pass passes everything may it stop at one.
+            # A chain behind such a judge cannot hand over an early result. So it is asked to fail as soon as it can. If
+            # it waited for more objections, a limit out here could cut it off and lose this one, and a policy would let
+            # the content pass. It may stop at its first pass only if that is a pass of the outermost chain.
             if question.wants_objections and not question.wants_everybody:
-                every = not self._passes_with_one_seat()
-                question = replace(question, wants_failure_at_once=True, wants_everybody=every)
+                needs_everybody = not self._passes_with_one_seat()
+                question = replace(question, wants_failure_at_once=True, wants_everybody=needs_everybody)
             return await limit.run(judge.ask(question), name=f"judge {self.chain.names[seat]!r}")
         with limit:
             if isinstance(judge, Judge):
                 return await judge._answer(self.question)  # noqa: SLF001 - its hook is called when all is settled
-            # Kept, so that a chain cut short still shows which of its seats had failed: no policy may open over them.
+            # The run is kept, so that a chain that is cut short still shows which of its seats had failed: then no
+            # policy may let the content pass.
             position = self._make_position(seat, early_result)
             inner_run = self.inner_runs[seat] = judge._start_run(self.question, position)  # noqa: SLF001 - a chain of our own
             return await inner_run.finish()
@@ -535,6 +548,7 @@ class _Run:
         return self.position.pass_decides and one_pass_is_enough
 
     def _make_position(self, seat: int, early_result: _EarlyResult | None) -> _Position:
+        """Make the position of an inner chain that is a seat of this one."""
         is_followed = self.chain.strategy not in COUNTING and seat < len(self.chain.seats) - 1
         return _Position(
             early_result=early_result,
@@ -543,7 +557,10 @@ class _Run:
         )
 
     def _end_seat(self, seat: int, because: Reason, detail: str) -> JudgeResult:
-        """Return the result of a seat that a limit ended, or this chain: undecided, or the verdict that is final."""
+        """Return the result of a seat that a limit or this chain cut short.
+
+        It is undecided, unless the seat is a chain that already has a final verdict.
+        """
         inner_run = self.inner_runs.get(seat)
         if inner_run is not None and inner_run.final_verdict is not None:
             result = inner_run.make_result(inner_run.final_verdict)
@@ -551,7 +568,7 @@ class _Run:
         return self._make_undecided(seat, because, detail)
 
     def _make_undecided(self, seat: int, because: Reason, detail: str) -> JudgeResult:
-        """Make the result of a seat that was cut short; of a chain, with the results that its own seats had by then."""
+        """Make the undecided result of a seat; if that is a chain, with the results that its own seats have by now."""
         inner_run = self.inner_runs.get(seat)
         members: dict[str, Any] = {
             "outcome": "undecided",
@@ -559,7 +576,7 @@ class _Run:
             "judge": self.chain.names[seat],
             "detail": " ".join(detail.split())[:500],
             "threshold": self.question.threshold,
-            "duration_ms": measure_ms(self.started[seat]),
+            "duration_ms": measure_ms(self.seat_started_at[seat]),
             "question": self.question.digest,
             "subject": self.question.subject,
         }
@@ -578,9 +595,9 @@ class _Run:
         )
 
     async def _stop_seats(self, because: Reason, detail: str) -> None:
-        """Cancel what still runs and wait until it is gone: its connection closed, its thread let go."""
+        """Cancel the seats that still run, wait until they have ended, and store their results."""
         running, self.running = self.running, {}
-        # What had answered by now counts; what answers only because it was told to stop is late.
+        # An answer that is there by now counts. One that comes only after the cancellation is late.
         answered = {task for task in running if task.done() and not task.cancelled()}
         try:
             await stop_tasks(running)
@@ -589,9 +606,9 @@ class _Run:
                 self.results[seat] = task.result() if task in answered else self._end_seat(seat, because, detail)
 
     def make_result(self, verdict: Verdict) -> JudgeChainResult:
-        """Make the chain's result: the verdict, the policy when nobody decided, and every seat."""
+        """Make the chain's result from the verdict and every seat; an undecided verdict may pass by ``fail_open``."""
         chain, results = self.chain, sort_by_seat(self.results)
-        opened = (
+        passes_by_policy = (
             verdict.outcome == "undecided"
             and chain.fail_open
             and may_open(results)
@@ -600,21 +617,22 @@ class _Run:
         return _make_chain_result(
             chain,
             self.question,
-            self._make_answer(verdict, results, opened=opened),
+            self._make_answer(verdict, results, passes_by_policy=passes_by_policy),
             judge=chain.name,
             shown=verdict.seat,
             results=results,
-            duration_ms=measure_ms(self.begun),
+            duration_ms=measure_ms(self.started_at),
         )
 
-    def _make_answer(self, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> Answer:
-        """Make the chain's answer of a verdict, with the parts of the seat that is shown; ``opened`` by fail_open."""
-        detail, shown = _explain_verdict(self.chain, verdict, results, opened=opened), verdict.seat
+    def _make_answer(self, verdict: Verdict, results: Sequence[JudgeResult], *, passes_by_policy: bool) -> Answer:
+        """Make the chain's answer from a verdict, with score, criteria and reasoning of the seat that decided."""
+        detail = _explain_verdict(self.chain, verdict, results, passes_by_policy=passes_by_policy)
+        shown = verdict.seat
         confidence = self._find_confidence(verdict, results)
         if shown is None:
             return Answer(
-                outcome="passed" if opened else "undecided",
-                because=None if opened else verdict.because,
+                outcome="passed" if passes_by_policy else "undecided",
+                because=None if passes_by_policy else verdict.because,
                 decided_by="policy",
                 threshold=self.question.threshold,
                 confidence=confidence,
@@ -634,6 +652,7 @@ class _Run:
         )
 
     def _find_confidence(self, verdict: Verdict, results: Sequence[JudgeResult]) -> float | None:
+        """Return the confidence of a verdict: that of the seat that decided, or the share of votes for the outcome."""
         seats = len(self.chain.seats)
         if self.chain.strategy not in COUNTING:
             return verdict.seat.confidence if verdict.seat is not None else None
@@ -643,7 +662,10 @@ class _Run:
 
 
 def is_ours(judge: object) -> TypeGuard[Judge | JudgeChain]:
-    """Return whether a judge is asked by us; a class that asks in its own way calls its hooks itself."""
+    """Return whether a judge is a ``Judge`` or ``JudgeChain`` whose ``ask`` is not overridden.
+
+    The chain asks these by their private methods and calls their hooks itself. Any other judge does so in its ``ask``.
+    """
     return asks_as(judge, Judge) or asks_as(judge, JudgeChain)
 
 
@@ -656,7 +678,7 @@ def has_release_policy(judge: object) -> bool:
 
 
 def list_leaves(judge: object) -> Iterator[object]:
-    """Yield everybody who is asked in a judge or chain, at any depth: judges of ours, and whatever else there is."""
+    """Yield every single judge in a judge or chain, at any depth, also those of the user's own class."""
     if asks_as(judge, JudgeChain):
         for _, seat in judge.seats:
             yield from list_leaves(seat)
@@ -665,7 +687,7 @@ def list_leaves(judge: object) -> Iterator[object]:
 
 
 def list_judges(judge: object) -> list[Judge]:
-    """Return the judges of ours in a judge or chain, at any depth: those whose models are known."""
+    """Return every ``Judge`` in a judge or chain, at any depth. Of other classes the models are not known."""
     return [leaf for leaf in list_leaves(judge) if asks_as(leaf, Judge)]
 
 
@@ -692,31 +714,32 @@ def _check_seat(seat: JudgeLike, question: Question) -> None:
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001
-        # One of somebody's own that means something else by it is asked all the same, and then says what is wrong.
+        # A judge of the user's own class may mean something else by ``check``. It is asked all the same.
         logger.debug("the check of judge %r raised %s", seat.name, type(error).__name__)
 
 
 def _has_hook(seat: JudgeLike) -> bool:
+    """Return whether a chain has to call a hook for a seat: ``on_result`` of a judge, or any hook of an inner chain."""
     return is_ours(seat) and (seat._has_hooks if isinstance(seat, JudgeChain) else seat.on_result is not None)  # noqa: SLF001
 
 
 def _find_problem(result: object, question: Question) -> str:
-    """Return why a seat's result does not count, or an empty text."""
+    """Find the reason why a seat's result cannot be used; an empty text if it can."""
     if not isinstance(result, JudgeResult):
         return f"the judge returned {type(result).__name__}, not a JudgeResult"
     if result.passed and result.decided_by == "policy":
         return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
     names_choice = isinstance(result.value, str) and result.value in question.choices
-    is_choice = result.undecided_because or (result.passed and names_choice)
-    if question.choices and not is_choice:
+    answers_comparison = result.undecided_because or (result.passed and names_choice)
+    if question.choices and not answers_comparison:
         return f"a comparison is answered by passed with {', '.join(question.choices)} as the value, or by undecided"
     if result.question is not None and result.question != question.digest:
         return "the judge returned its answer to another question"
     return ""
 
 
-_NOBODY = JudgeResult(judge="", outcome="undecided", undecided_because="error")
-"""Stands in for the seat whose reply a result shows where there is none: nothing in it is set."""
+_NO_REPLY = JudgeResult(judge="", outcome="undecided", undecided_because="error")
+"""The result in place of a seat's, for a chain's result that shows the reply of no seat: it has no reply."""
 
 
 def _make_chain_result(
@@ -729,8 +752,8 @@ def _make_chain_result(
     shown: JudgeResult | None = None,
     results: tuple[JudgeResult, ...] = (),
 ) -> JudgeChainResult:
-    """Make a chain's result from its answer, the seat whose reply it shows, and every seat."""
-    replied = shown if shown is not None else _NOBODY
+    """Make a chain's result from its answer, every seat's result, and the seat whose reply is ``shown``, if any is."""
+    replied = shown if shown is not None else _NO_REPLY
     return JudgeChainResult(
         strategy=chain.strategy,
         outcome=answer.outcome,
@@ -769,22 +792,26 @@ _SEQUENTIAL = ("fallback", "hedged", "cascade")
 
 
 def _describe_earlier(seat: JudgeResult, results: Sequence[JudgeResult]) -> str:
-    """Describe who was asked before the seat that decided, and why they did not; empty where it was the first."""
+    """Describe which seats were asked before the one that decided, and why they did not decide; empty if none was."""
     earlier = list(takewhile(lambda result: result.id != seat.id, results))
     earlier = [result for result in earlier if result.undecided_because != "cancelled"]
     reasons = ", ".join(f"{result.judge} ({result.undecided_because or 'unsure'})" for result in earlier)
     return f"{seat.judge} decided after {reasons}" if reasons else ""
 
 
-def _explain_verdict(chain: JudgeChain, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
+def _explain_verdict(
+    chain: JudgeChain, verdict: Verdict, results: Sequence[JudgeResult], *, passes_by_policy: bool
+) -> str:
+    """Explain in a sentence which seat decided, or why none did."""
     if verdict.seat is not None:
         earlier = _describe_earlier(verdict.seat, results) if chain.strategy in _SEQUENTIAL else ""
         return "; ".join([sentence for sentence in (earlier, verdict.seat.detail) if sentence])
     reasons = "; ".join(f"{result.judge}: {result.undecided_because or result.outcome}" for result in results)
-    return f"nobody decided and fail_open let it pass ({reasons})" if opened else reasons
+    return f"nobody decided and fail_open let it pass ({reasons})" if passes_by_policy else reasons
 
 
 def _list_seats(judges: Any) -> Sequence[Any]:
+    """Return the judges of a chain as they are. Raises ``UsageError`` if they are no list, or an empty one."""
     if isinstance(judges, str) or not isinstance(judges, Sequence):
         raise UsageError(f"judges must be a list of judges, got {type(judges).__name__}", argument="judges")
     if not judges:

@@ -109,20 +109,28 @@ def find_needed_votes(strategy: Strategy, seats: int, quorum: int | None) -> tup
 def count_votes(
     results: Sequence[JudgeResult], seats: int, to_pass: int, to_fail: int, *, wait: bool
 ) -> Verdict | None:
-    """Decide by counting seats; ``results`` in the order they answered, ``wait`` keeps hopeless chains open.
+    """Decide by counting votes; ``None`` means that more of the ``seats`` have to answer.
 
-    A seat that could not answer stays in the denominator: nothing is ever divided by the seats that did.
+    A seat that could not answer counts as a seat: the needed votes, ``to_pass`` and ``to_fail``, are of all seats.
+
+    Args:
+        results: The results in the order in which the seats answered.
+        seats: The number of all seats.
+        to_pass: The votes that are needed to pass.
+        to_fail: The votes that are needed to fail.
+        wait: Wait for every seat even if neither number can be reached any more.
     """
     passed = [result for result in results if result.outcome == "passed"]
     failed = [result for result in results if result.outcome == "failed"]
     if len(passed) >= to_pass:
+        # If all seats are needed, the lowest score is shown; otherwise that of the seat whose vote decided.
         shown = min(passed, key=_get_score) if to_pass == seats else passed[to_pass - 1]
         return Verdict(outcome="passed", seat=shown)
     if len(failed) >= to_fail:
         return Verdict(outcome="failed", seat=failed[to_fail - 1])
     open_seats = seats - len(results)
-    hopeless = len(passed) + open_seats < to_pass and len(failed) + open_seats < to_fail
-    if open_seats == 0 or (hopeless and not wait):
+    cannot_decide = len(passed) + open_seats < to_pass and len(failed) + open_seats < to_fail
+    if open_seats == 0 or (cannot_decide and not wait):
         return Verdict(outcome="undecided", because=find_reason(results) or "split")
     return None
 
@@ -130,10 +138,11 @@ def count_votes(
 def count_choices(
     results: Sequence[JudgeResult], seats: int, to_win: int, choices: Sequence[str], *, wait: bool
 ) -> Verdict | None:
-    """Find the preference that as many seats chose as ``to_win`` says.
+    """Decide a comparison by counting votes: the preference wins that at least ``to_win`` seats chose.
 
-    It has won when no other can reach that number any more. With a quorum of at most half the seats two can reach
-    it, and then neither has won: which of them was counted first would be an accident.
+    It wins only when no other preference can reach that number any more. With a quorum of at most half the seats, two
+    can reach it, and then neither wins, because it would be chance which of them was counted first. ``None`` means that
+    more of the ``seats`` have to answer; with ``wait`` that is so until all have.
     """
     votes = [result for result in results if result.outcome == "passed"]
     open_seats = seats - len(results)
@@ -158,7 +167,10 @@ def decide_fallback(result: JudgeResult, earlier: Sequence[JudgeResult]) -> Verd
 
 
 def decide_hedged(answers: Sequence[JudgeResult]) -> Verdict | None:
-    """Decide by the answers that came at the same moment: failed before tampering before passed, then seat order."""
+    """Decide by the answers that came at the same moment; ``None`` if none of them decides.
+
+    A failure comes first, then tampering or a contradiction, then a pass; among equal ones, the first in seat order.
+    """
     for result in answers:
         if result.outcome == "failed":
             return Verdict(outcome="failed", seat=result)
@@ -178,7 +190,11 @@ def decide_cascade(
     sure_at: float | SeatRelease | None,
     abstain_below: float | None,
 ) -> Verdict | None:
-    """Decide by one answer in a cascade; ``sure_at`` is ``None`` for the last seat."""
+    """Decide by one answer in a cascade; ``None`` means: ask the next seat.
+
+    ``sure_at`` is the confidence, or the release policy's score, from which the seat decides; ``None`` for the last
+    seat. ``abstain_below`` is the confidence below which the last seat is undecided.
+    """
     if result.undecided_because in ENDING or (result.outcome == "undecided" and sure_at is None):
         return _end_cascade([*earlier, result])
     if result.outcome == "undecided":
@@ -194,22 +210,23 @@ def decide_cascade(
 def is_sure(confidence: float | None, least: float) -> bool:
     """Return whether a confidence is known, a probability, and at least ``least``.
 
-    Written so that NaN is not: it is neither below nor above anything, and "not below" would take it for sure.
+    The comparison is false for NaN, which is neither below nor above anything. "Not below ``least``" would be true for
+    it.
     """
     return confidence is not None and least <= confidence <= 1 + 1e-9
 
 
 def _end_cascade(results: Sequence[JudgeResult]) -> Verdict:
-    """Decide a cascade that ends without an answer: an earlier seat that failed, unsure as it was, still has failed."""
+    """Decide a cascade in which no seat decided: if a seat failed, even if it was not sure, the cascade fails."""
     failed = [result for result in results if result.outcome == "failed"]
     if failed:
         return Verdict(outcome="failed", seat=failed[-1])
-    # Without any reason there were only unsure answers when the time was over.
+    # Without any reason, there were only unsure answers when the deadline was over.
     return Verdict(outcome="undecided", because=find_reason(results) or "timeout")
 
 
 def decide_unanswered(results: Sequence[JudgeResult], *, cascade: bool = False) -> Verdict:
-    """Decide when nobody is left to ask, or no time."""
+    """Decide when no seat is left to ask, or the deadline is over; ``cascade`` says that the chain is one."""
     return _end_cascade(results) if cascade else Verdict(outcome="undecided", because=find_reason(results) or "timeout")
 
 
@@ -221,9 +238,8 @@ def find_reason(results: Sequence[JudgeResult]) -> Reason | None:
 def may_open(results: Sequence[JudgeResult]) -> bool:
     """Return whether a policy may let undecided content pass: no seat failed, contradicted itself or was tampered with.
 
-    Seats of chains count, at any depth.
-
-    This and ``has_stopped_seat`` decide for ``fail_open``; whom a chain with it hears is in the note in ``chain.py``.
+    Seats of inner chains count, at any depth. ``fail_open`` lets content pass if this and ``has_stopped_seat`` allow
+    it; which seats such a chain waits for is in the note in ``chain.py``.
     """
     return not any(
         result.outcome == "failed" or result.undecided_because in ENDING for result in _walk_results(results)
@@ -233,9 +249,9 @@ def may_open(results: Sequence[JudgeResult]) -> bool:
 def has_stopped_seat(results: Sequence[JudgeResult], *, hedged: bool = False) -> bool:
     """Return whether a chain stopped a seat, at any depth, that might have objected; no policy may open over that.
 
-    Seats that a limit stopped are not counted: what is late is undecided: timeout, and may be opened. Nor are those
-    that a ``hedged`` chain stopped because another was quicker (``hedged`` says that ``results`` are of one): it is for
-    that.
+    Seats that a time limit stopped are not counted: they are ``undecided: timeout``, which a policy may let pass. Nor
+    are seats that a hedged chain stopped because another was quicker, which is what hedging is for. ``hedged`` says
+    that ``results`` are those of a hedged chain.
     """
     for result in results:
         if result.undecided_because == "cancelled" and not hedged:
@@ -250,20 +266,21 @@ def has_stopped_seat(results: Sequence[JudgeResult], *, hedged: bool = False) ->
 def share_votes(results: Sequence[JudgeResult], outcome: Outcome, seats: int) -> float | None:
     """Return the share of all seats that voted for the outcome; ``None`` when nothing was decided.
 
-    A seat that could not answer, or was cut short, stays in the denominator: whoever makes the judge that says no
-    slow must not buy certainty with it.
+    A seat that could not answer, or was cut short, counts as a seat. Otherwise an attacker could raise the confidence
+    by slowing down the seat that would object.
     """
     return None if outcome == "undecided" else sum(result.outcome == outcome for result in results) / seats
 
 
 def share_choices(results: Sequence[JudgeResult], chosen: JudgeResult | None, seats: int) -> float | None:
-    """Return the share of all seats that prefer what the chosen one does; ``None`` when none was chosen."""
+    """Return the share of all seats with the same preference as the chosen result; ``None`` if none was chosen."""
     if chosen is None:
         return None
     return sum(result.outcome == "passed" and result.value == chosen.value for result in results) / seats
 
 
 def _walk_results(results: Sequence[JudgeResult]) -> Iterator[JudgeResult]:
+    """Yield each result, and after that of a chain the results of its seats, at any depth."""
     for result in results:
         yield result
         if isinstance(result, JudgeChainResult):
@@ -271,6 +288,7 @@ def _walk_results(results: Sequence[JudgeResult]) -> Iterator[JudgeResult]:
 
 
 def _get_score(result: JudgeResult) -> float:
+    """Return the score of a result; one without a score counts as the highest."""
     return result.score if result.score is not None else 1.0
 
 
@@ -279,7 +297,12 @@ def sort_by_seat(results: Mapping[int, JudgeResult]) -> tuple[JudgeResult, ...]:
     return tuple(results[seat] for seat in sorted(results))
 
 
-_OWNERS = {"quorum": "quorum", "hedge_after": "hedged", "escalate_below": "cascade", "abstain_below": "cascade"}
+_PARAMETER_STRATEGIES = {
+    "quorum": "quorum",
+    "hedge_after": "hedged",
+    "escalate_below": "cascade",
+    "abstain_below": "cascade",
+}
 """The strategy that each of these parameters belongs to."""
 
 
@@ -292,7 +315,10 @@ def check_options(
     escalate_below: Escalation | Sequence[Escalation] | None,
     abstain_below: float | None,
 ) -> tuple[float | SeatRelease, ...] | None:
-    """Raise ``UsageError`` for what does not fit; return ``escalate_below`` as one value per seat but the last."""
+    """Return ``escalate_below`` as one value per seat except the last; ``None`` if it is not given.
+
+    Raises ``UsageError`` for an unknown strategy, a parameter of another strategy, and a value that is not valid.
+    """
     check_choice("strategy", strategy, get_args(Strategy))
     parameters = {
         "quorum": quorum,
@@ -301,12 +327,13 @@ def check_options(
         "abstain_below": abstain_below,
     }
     for parameter, value in parameters.items():
-        owner = _OWNERS[parameter]
-        if value is not None and strategy != owner:
+        needed_strategy = _PARAMETER_STRATEGIES[parameter]
+        if value is not None and strategy != needed_strategy:
             raise UsageError(
-                f"{parameter} belongs to the strategy {owner!r}, and this chain is {strategy!r}", argument=parameter
+                f"{parameter} belongs to the strategy {needed_strategy!r}, and this chain is {strategy!r}",
+                argument=parameter,
             )
-        if value is None and strategy == owner and parameter != "abstain_below":
+        if value is None and strategy == needed_strategy and parameter != "abstain_below":
             raise UsageError(f"the strategy {strategy!r} needs ", Argument(parameter), argument=parameter)
     if quorum is not None:
         check_whole_number("quorum", quorum, least=1, most=len(seats), note="the number of judges")
@@ -317,25 +344,28 @@ def check_options(
 
 
 def _read_escalation(value: Any, seats: Sequence[object]) -> tuple[float | SeatRelease, ...]:
-    """Read ``escalate_below`` as one bound for each seat but the last.
+    """Read ``escalate_below`` as one bound for each seat except the last; a single value holds for all of them.
 
-    Raises ``UsageError`` for another number of bounds, and for a bound that is none.
+    Raises ``UsageError`` for another number of bounds, and for a value that is not a valid bound.
     """
-    several = isinstance(value, Sequence) and not isinstance(value, str)
-    bounds = list(value) if several else [value] * (len(seats) - 1)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    bounds = list(value) if is_list else [value] * (len(seats) - 1)
     if len(bounds) != len(seats) - 1:
         raise UsageError(
             f"escalate_below has {len(bounds)} numbers; give one, or one per judge but the last ({len(seats) - 1})",
             argument="escalate_below",
         )
-    if not several and not bounds:
+    if not is_list and not bounds:
         # A single seat is the last one, which needs no bound; the value is checked all the same.
         _read_bound(value, None)
     return tuple(_read_bound(bound, seat) for bound, seat in zip(bounds, seats, strict=False))
 
 
 def _read_bound(bound: Any, seat: object) -> float | SeatRelease:
-    """Read the bound of a seat; raises ``UsageError`` for what is none."""
+    """Read the bound of a seat: a confidence, or the score from which a release policy lets the seat decide.
+
+    Raises ``UsageError`` for anything else.
+    """
     if isinstance(bound, SeatRelease):
         return bound
     if hasattr(bound, "limit_seat"):

@@ -29,7 +29,7 @@ from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Criterion, Rubric, make_rubric
 from adjudge.sync import make_sync
 
-_CONTEXT = ("task", "context", "reference")
+_CONTEXT_ARGUMENTS = ("task", "context", "reference")
 
 
 class CompareArguments(TypedDict, total=False):
@@ -55,22 +55,30 @@ def prepare_pair(
     *,
     ties: bool,
     sample: int,
-    about: CompareArguments,
+    arguments: CompareArguments,
     call: Call = UNBOUND,
 ) -> tuple[Question, ...]:
-    """Return the question in each of the orders; raise ``UsageError`` for what is wrong before anything is asked."""
-    _check_about(about)
-    instructions = about.get("instructions") or ""
-    shared_parts = [write_part(label, about.get(label)) for label in _CONTEXT if about.get(label) is not None]
-    parts_of = {"a": write_part("first", a, name="first content"), "b": write_part("second", b, name="second content")}
-    metadata = dict(about.get("metadata") or {})
+    """Make the question of a comparison once for each order in which the contents are shown.
+
+    Raises ``UsageError`` for mistakes that can be found before anything is asked.
+    """
+    _check_arguments(arguments)
+    instructions = arguments.get("instructions") or ""
+    shared_parts = [
+        write_part(label, arguments.get(label)) for label in _CONTEXT_ARGUMENTS if arguments.get(label) is not None
+    ]
+    parts_by_name = {
+        "a": write_part("first", a, name="first content"),
+        "b": write_part("second", b, name="second content"),
+    }
+    metadata = dict(arguments.get("metadata") or {})
     check_extent(metadata, "metadata")
     case = metadata.get("case")
     wording, subject = word_pair(rubric, instructions, ties), digest_pair(a, b)
     questions = []
     for order in orders:
         pair_parts = [
-            replace(parts_of[name], label=label) for label, name in zip(("first", "second"), order, strict=True)
+            replace(parts_by_name[name], label=label) for label, name in zip(("first", "second"), order, strict=True)
         ]
         parts = (*shared_parts, *pair_parts)
         questions.append(
@@ -93,18 +101,21 @@ def prepare_pair(
 
 
 def digest_pair(a: object, b: object) -> str:
-    """SHA-256 of both contents together: that of the content ``{"a": a, "b": b}``, as a data set holds it."""
+    """Compute the SHA-256 of both contents together: that of ``{"a": a, "b": b}``, which a data set has as content."""
     return digest_text(content_text({"a": a, "b": b}))
 
 
-def make_nothing_better(*more: object) -> UsageError:
-    """Make the error for a comparison that does not say what better means; ``more`` is what else can say it."""
+def make_undefined_better_error(*more: object) -> UsageError:
+    """Make the error for a comparison without a rubric or criteria; ``more`` ends its sentence with other remedies."""
     remedy = ("give ", Argument("rubric"), " or ", Argument("criteria"), *more)
     return UsageError("nothing says what better means: ", *remedy, argument="criteria")
 
 
 def choose_rubric(rubric: RubricSource | None, criteria: Any, default_rubric: Rubric | None) -> Rubric:
-    """Return the rubric that says what better means; raise ``UsageError`` when nothing, or two things, say it."""
+    """Return the rubric by which two contents are compared: that of the call, its criteria, or the judge's own.
+
+    Raises ``UsageError`` if there is none of them, if the call has both, and for a rubric that cannot compare.
+    """
     if rubric is not None and criteria is not None:
         raise UsageError("give ", Argument("rubric"), " or ", Argument("criteria"), ", not both", argument="criteria")
     if rubric is not None:
@@ -112,7 +123,7 @@ def choose_rubric(rubric: RubricSource | None, criteria: Any, default_rubric: Ru
     else:
         chosen = make_rubric(criteria, None) if criteria is not None else default_rubric
     if chosen is None:
-        raise make_nothing_better()
+        raise make_undefined_better_error()
     if chosen.has_rules:
         ruled_criteria = ", ".join(repr(criterion.name) for criterion in chosen.criteria if criterion.rule is not None)
         raise UsageError(
@@ -131,7 +142,10 @@ def choose_rubric(rubric: RubricSource | None, criteria: Any, default_rubric: Ru
 
 @lru_cache(maxsize=256)
 def word_pair(rubric: Rubric, instructions: str, ties: bool) -> Wording:  # noqa: FBT001 - a cache key
-    """Word the constant part of the question: what better means, and how to say which."""
+    """Write the part of the prompts that is the same for all contents: the rubric, and the form of the reply.
+
+    ``ties`` says that the judge may call a tie.
+    """
     preferences = PREFERENCES if ties else PREFERENCES[:2]
     choices = '"first", "second" or "tie"' if ties else '"first" or "second"'
     advice = 'Say "tie" only where neither is better on the whole. ' if ties else "Choose one even where it is close. "
@@ -160,20 +174,21 @@ def _render_role(rubric: Rubric, instructions: str) -> str:
         "chance and says nothing about them; neither does their length, nor what either says about itself or the other."
     )
     lines = [introduction, f"\nRubric: {rubric.name}"]
-    even = len({criterion.weight for criterion in rubric.criteria}) == 1
+    has_equal_weights = len({criterion.weight for criterion in rubric.criteria}) == 1
     for place, criterion in enumerate(rubric.criteria, 1):
-        weight = "" if even else f" (weight {criterion.weight:g})"
+        weight = "" if has_equal_weights else f" (weight {criterion.weight:g})"
         lines.append(f"\n{place}. {criterion.name}{weight}: {criterion.description}")
-        lines += [f"   {score:g}: {meaning}" for score, meaning in _levels_of(criterion)]
+        lines += [f"   {score:g}: {meaning}" for score, meaning in _sort_levels(criterion)]
     text = "\n".join(lines)
     return f"{text}\n\n{instructions}" if instructions else text
 
 
-def _levels_of(criterion: Criterion) -> tuple[tuple[float, str], ...]:
+def _sort_levels(criterion: Criterion) -> tuple[tuple[float, str], ...]:
+    """Return the levels of a criterion, each with its score and its meaning, from the lowest score on."""
     return tuple(sorted(criterion.levels))
 
 
-def _check_about(arguments: Mapping[str, Any]) -> None:
+def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` for an argument that ``compare`` does not have, or that is of a wrong type."""
     for name, value in arguments.items():
         if name not in CompareArguments.__annotations__:
@@ -247,7 +262,7 @@ async def compare(
         sample: Tells repeated comparisons of the same two apart, for caches.
         metadata: Copied to the result, never sent to a model; ``case`` also selects recorded replies.
     """
-    _check_about(unknown)
+    _check_arguments(unknown)
     return await _compare_opened(
         a,
         b,
@@ -279,13 +294,13 @@ async def _compare_opened(
     on_conflict: OnConflict = "tie",
     ties: bool = True,
     sample: int = 0,
-    **about: Unpack[CompareArguments],
+    **arguments: Unpack[CompareArguments],
 ) -> PairResult:
     """Compare two contents as ``compare`` does, with a judge that is opened already."""
     _check_options(both_orders, on_conflict, ties, sample)
     chosen = choose_rubric(rubric, criteria, judge._get_default_rubric())  # noqa: SLF001 - as evaluate does
     order_names = get_args(Order) if both_orders else get_args(Order)[:1]
-    questions = prepare_pair(a, b, chosen, order_names, ties=ties, sample=sample, about=about, call=call)
+    questions = prepare_pair(a, b, chosen, order_names, ties=ties, sample=sample, arguments=arguments, call=call)
     for question in questions:
         judge.check(question)
     started = time.perf_counter()
@@ -326,7 +341,7 @@ async def compare_case(
 async def compare_case_as(
     call: Call, case: Case, judge: Source, rubric: RubricSource | None, options: CompareOptions
 ) -> PairResult:
-    """Compare as ``compare_case`` does, under the terms of whoever makes the call, such as a run.
+    """Compare as ``compare_case`` does; ``call`` has the terms of the requests, such as the pace of a run.
 
     Raises ``UsageError``.
     """
@@ -347,6 +362,7 @@ def check_pair_case(case: Case) -> None:
 
 
 def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -> None:
+    """Raise ``UsageError`` for an option of ``compare`` that is not valid."""
     check_flag("both_orders", both_orders)
     check_flag("ties", ties)
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
@@ -355,15 +371,16 @@ def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -
 
 async def _ask_orders(judge: Judge | JudgeChain, questions: Sequence[Question]) -> tuple[PairOrder, ...]:
     """Ask all questions at the same time and return the answers in their order; an exception stops the others."""
-    # A group, so that a caller who goes away leaves no order being asked and paid for.
+    # A task group, so that no order is asked any more, and paid for, if the caller is cancelled.
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(judge.ask(question)) for question in questions]
-    except ExceptionGroup as several:  # a judge answers with results; what it raises all the same is one exception
-        raise several.exceptions[0] from None
+    except ExceptionGroup as group_error:  # the caller sees the judge's exception, and not a group of them
+        raise group_error.exceptions[0] from None
     results = [task.result() for task in tasks]
     return tuple(_make_order(question, result) for question, result in zip(questions, results, strict=True))
 
 
 def _make_order(question: Question, result: JudgeResult) -> PairOrder:
+    """Make the answer in one order from the result of its question."""
     return PairOrder(order="ab" if question.order == "ab" else "ba", result=result)

@@ -31,14 +31,14 @@ MakeModel = Callable[[Mapping[str, Any], int], Model]
 """Makes a model from a described one, and from the number of seats before this one that have the same."""
 
 
-_JUDGE = ("timeout", "reask", "structured", "token", "scoring", "logprobs", "reader", "temperature", "seed",
-          "max_output_tokens")  # fmt: skip
+_JUDGE_OPTIONS = ("timeout", "reask", "structured", "token", "scoring", "logprobs", "reader", "temperature", "seed",
+                  "max_output_tokens")  # fmt: skip
 
-_IF_SET = ("reader_labels", "reader_passes")
-"""Options that are described only where they are set: other manifests do not name them."""
+_OPTIONAL_JUDGE_OPTIONS = ("reader_labels", "reader_passes")
+"""Options of a judge that are described only where they are set, because older manifests do not have them."""
 
-_CHAIN = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below", "abstain_below",
-          "stop_early")  # fmt: skip
+_CHAIN_OPTIONS = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below",
+                  "abstain_below", "stop_early")  # fmt: skip
 
 
 def describe_judge(judge: Any) -> dict[str, Any]:
@@ -49,22 +49,23 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     name = str(getattr(judge, "name", type(judge).__name__))
     if asks_as(judge, JudgeChain):
         seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.seats]
-        return {"kind": "chain", "name": name, **_read_options(judge, _CHAIN), "seats": seats}
+        return {"kind": "chain", "name": name, **_read_options(judge, _CHAIN_OPTIONS), "seats": seats}
     if asks_as(judge, Judge):
-        rubric = judge_rubric.to_dict() if (judge_rubric := judge._get_default_rubric()) is not None else None  # noqa: SLF001 - as evaluate does
+        rubric = judge._get_default_rubric()  # noqa: SLF001 - as evaluate does
+        described_rubric = None if rubric is None else rubric.to_dict()
         return {
             "kind": "judge",
             "name": name,
             "model": _describe_model(judge.model),
-            **_read_options(judge, _JUDGE),
-            **_read_options(judge, tuple(name for name in _IF_SET if getattr(judge, name))),
-            "rubric": rubric,
+            **_read_options(judge, _JUDGE_OPTIONS),
+            **_read_options(judge, tuple(name for name in _OPTIONAL_JUDGE_OPTIONS if getattr(judge, name))),
+            "rubric": described_rubric,
         }
     return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
 
 
 def name_functions(described: Any) -> frozenset[str]:
-    """Name a described judge, and its seats, if it asks no model: it is in code, or a chain of such; else nobody."""
+    """Return the names of a described judge and its seats if all of them are functions; none if one asks a model."""
     match described:
         case {"kind": "judge", "name": str(name), "model": {"function": _}}:
             return frozenset((name,))
@@ -100,30 +101,31 @@ def rebuild_judge(described: Mapping[str, Any], make_model: MakeModel) -> Any:
         raise UsageError(f"this does not describe a judge ({problem}); name a folder of `adjudge run`") from None
 
 
-def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Counter[str]) -> Any:
-    """Rebuild a judge or chain; ``seen`` counts the models of each name, so that each is made by its number.
+def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, model_counts: Counter[str]) -> Any:
+    """Rebuild a judge or chain; ``model_counts`` has the number of models of each name that were made before.
 
     Raises ``UsageError``.
     """
     if described["kind"] == "chain":
-        # Each seat is given the name it had, so that it is known again among the results.
-        seats = [_rebuild_seat(seat, make_model, seen) for seat in described["seats"]]
-        options = _select_members(described, _CHAIN)
+        # Each seat keeps its name, so that it can be found among the recorded results.
+        seats = [_rebuild_seat(seat, make_model, model_counts) for seat in described["seats"]]
+        options = _select_members(described, _CHAIN_OPTIONS)
         if options.get("escalate_below") is not None:
             options["escalate_below"] = [_rebuild_bound(bound) for bound in options["escalate_below"]]
         return JudgeChain(seats, name=described["name"], **options)
     if described["kind"] == "judge":
         name = str(described["model"]["name"])
-        seen[name] += 1
-        model = make_model(described["model"], seen[name] - 1)
+        model_counts[name] += 1
+        model = make_model(described["model"], model_counts[name] - 1)
         options = {"name": described["name"], "rubric": described.get("rubric")}
-        return Judge(model, **options, **_select_members(described, (*_JUDGE, *_IF_SET)))
+        return Judge(model, **options, **_select_members(described, (*_JUDGE_OPTIONS, *_OPTIONAL_JUDGE_OPTIONS)))
     if described["kind"] == "other":
         return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
     raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")
 
 
 def _rebuild_bound(bound: Any) -> Any:
+    """Rebuild a bound of ``escalate_below``: a release policy's, which is described by an object, or a number."""
     return SeatRelease(**bound) if isinstance(bound, dict) else bound
 
 
@@ -140,18 +142,19 @@ class UnknownJudge:
 
 
 def _select_members(described: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the members with these names, as far as the description has them."""
     return {name: described[name] for name in names if name in described}
 
 
 def _describe_model(model: Any) -> dict[str, Any]:
-    """Describe a model by what bears on its replies; ``function`` is there for a judge in code alone."""
+    """Describe a model by everything that affects its replies; only a judge in code has the member ``function``."""
     function = find_function(model)
-    # Only where there is one: a model is described, and its run goes on, as before there were judges in code.
+    # Left out for a model: runs of versions of adjudge that had no judges in code can then be resumed.
     judge_code = {} if function is None else {"function": function.to_dict()}
     return {
         "name": str(model.name),
         "hosts": [str(host) for host in getattr(model, "hosts", ())],
-        # Whether the form was sent, and so what replies look like.
+        # True if the JSON Schema of the reply is sent, on which the form of replies depends.
         "structured": bool(getattr(model, "structured", False)),
         "max_input_characters": getattr(model, "max_input_characters", None),
         **judge_code,
@@ -159,6 +162,7 @@ def _describe_model(model: Any) -> dict[str, Any]:
 
 
 def _read_options(judge: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Read the attributes with these names, as plain data."""
     return {name: to_plain(getattr(judge, name)) for name in names}
 
 

@@ -3,7 +3,7 @@
 ``evaluate``, its sync door and ``evaluate_many`` are written once, over ``ask``.
 
 What the scores of a reply come to is decided in ``question/score.py`` (``decide``), and what failed rules come to, in
-``decide_by_rules``. Whether an unreadable reply is asked for again is decided in ``judge.py`` (``_REASKED``).
+``decide_by_rules``. Whether an unreadable reply is asked for again is decided in ``judge.py`` (``_REASKED_REASONS``).
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class NoOther(TypedDict, total=False):
     """No keyword at all: a type checker refuses what is not in a signature, and at run time the nearest is named."""
 
 
-_KNOWN = frozenset(EvaluateArguments.__annotations__)
+_ARGUMENT_NAMES = frozenset(EvaluateArguments.__annotations__)
 
-_TYPES: Mapping[str, tuple[Any, str]] = {
+_ARGUMENT_TYPES: Mapping[str, tuple[Any, str]] = {
     "instructions": (str, "a text"),
     "model": (str, "the name of a model"),
     "metadata": ((dict, Mapping), "a mapping"),
@@ -100,10 +100,11 @@ async def prepare(
     stand_in: bool = False,
     subject: str | None = None,
 ) -> Question:
-    """Make the question a call asks, and evaluate its rules; ``default_rubric`` is used when the call brings none.
+    """Make the question of a call, and evaluate its rules; ``default_rubric`` is used when the call has none.
 
-    ``stand_in`` says that the content stands for others that are not known yet; a rubric about the parts of runs is
-    then given a run of one call. ``subject`` is the digest of the content that this one was made of, as by redaction.
+    ``stand_in`` says that the content is a placeholder for contents that are not known yet; a rubric about the parts of
+    runs is then given an example run. ``subject`` is the digest of the original content, if this one is a changed copy
+    of it, as after a redaction.
     """
     _check_names(arguments)
     chosen_rubric = resolve_rubric(rubric, default_rubric, arguments)
@@ -112,25 +113,25 @@ async def prepare(
     metadata = dict(arguments["metadata"] or {}) if "metadata" in arguments else {}
     if metadata:
         check_extent(metadata, "metadata")
-    of_parts = chosen_rubric if chosen_rubric is not None and chosen_rubric.has_parts else None
+    part_rubric = chosen_rubric if chosen_rubric is not None and chosen_rubric.has_parts else None
     # The judge and the rules look at this one copy.
-    content = read_content(STAND_IN if stand_in and of_parts is not None else content)
+    content = read_content(STAND_IN if stand_in and part_rubric is not None else content)
     rendered = content.render() if isinstance(content, AgentRun) else None
     parts = _make_parts(content, rendered, arguments)
     if rendered is not None and rendered.left_out:
-        metadata["left_out"] = rendered.left_out  # shown in the result: a pass on half a run is not simply a pass
+        metadata["left_out"] = rendered.left_out  # shown in the result: the judge did not see the whole run
     rules, reference = arguments.get("rules"), arguments.get("reference")
     rule_results = [await rule.check(content, reference) for rule in map(as_rule, rules)] if rules else []
     parts = _add_warnings(parts, rule_results) if rule_results else parts
     ruled_criteria = (
         await _evaluate_rules(chosen_rubric, content, reference) if chosen_rubric and chosen_rubric.has_rules else {}
     )
-    ruled_criteria |= decide_absent_parts(content, of_parts, value_type) if of_parts is not None else {}
-    criterion_results = [_as_rule_result(criterion, chosen_rubric) for criterion in ruled_criteria.values()]
-    stated = arguments.get("instructions")
-    instructions = content_text(stated, label="text of instructions=") if stated else ""
-    elsewhere = _list_elsewhere(of_parts, ruled_criteria)
-    wording = choose_wording(chosen_rubric, elsewhere.union(ruled_criteria), instructions, value_type, properties)
+    ruled_criteria |= decide_absent_parts(content, part_rubric, value_type) if part_rubric is not None else {}
+    criterion_results = [_make_rule_result(criterion, chosen_rubric) for criterion in ruled_criteria.values()]
+    instructions = arguments.get("instructions")
+    instructions = content_text(instructions, label="text of instructions=") if instructions else ""
+    part_criteria = _list_part_criteria(part_rubric, ruled_criteria)
+    wording = choose_wording(chosen_rubric, part_criteria.union(ruled_criteria), instructions, value_type, properties)
     question = Question(
         wording=wording,
         parts=parts,
@@ -139,19 +140,19 @@ async def prepare(
         subject=subject or digest_text(parts[-1].text if rendered is None else content_text(content)),
         rubric=chosen_rubric,
         decided_by_rules=ruled_criteria,
-        elsewhere=elsewhere,
+        elsewhere=part_criteria,
         rule_results=(*rule_results, *criterion_results),
         value_type=value_type,
         passes=passes,
         model=arguments.get("model") or (chosen_rubric.model if chosen_rubric else None),
         threshold=chosen_rubric.passing_threshold if chosen_rubric else None,
-        case=_text_of(metadata.get("case")),
-        order=_text_of(metadata.get("order")),
+        case=_to_text(metadata.get("case")),
+        order=_to_text(metadata.get("order")),
         sample=sample,
         call=call,
         metadata=metadata,
     )
-    return pose_parts(question, content, instructions) if elsewhere and isinstance(content, AgentRun) else question
+    return pose_parts(question, content, instructions) if part_criteria and isinstance(content, AgentRun) else question
 
 
 def make_prompt(prompt: str) -> Question:
@@ -170,22 +171,22 @@ def make_prompt(prompt: str) -> Question:
 
 def _check_names(arguments: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` for an argument that ``evaluate`` does not have, or that is of a wrong type."""
-    if not _KNOWN.issuperset(arguments):
+    if not _ARGUMENT_NAMES.issuperset(arguments):
         from difflib import get_close_matches
 
-        name = next(name for name in arguments if name not in _KNOWN)
-        matches = get_close_matches(name, _KNOWN, 1)
+        name = next(name for name in arguments if name not in _ARGUMENT_NAMES)
+        matches = get_close_matches(name, _ARGUMENT_NAMES, 1)
         raise UsageError(
             f"evaluate has no argument {name!r}" + (f"; did you mean {matches[0]!r}?" if matches else ""), argument=name
         )
-    for name, (kind, expected) in _TYPES.items():
+    for name, (kind, expected) in _ARGUMENT_TYPES.items():
         value = arguments.get(name)
         if value is not None and not isinstance(value, kind):
             raise UsageError(f"{name} must be {expected}, got {type(value).__name__}", argument=name)
 
 
-def make_no_criteria(*more: object) -> UsageError:
-    """Make the error for a call that does not say what good means; ``more`` is what else can say it."""
+def make_undefined_good_error(*more: object) -> UsageError:
+    """Make the error for a call without a rubric or criteria; ``more`` ends its sentence with other remedies."""
     remedy = ("give ", Argument("rubric"), " or ", Argument("criteria"), *more)
     return UsageError("nothing says what good means: ", *remedy, argument="criteria")
 
@@ -193,7 +194,7 @@ def make_no_criteria(*more: object) -> UsageError:
 def resolve_rubric(
     rubric: RubricSource | None, default_rubric: Rubric | None, arguments: Mapping[str, Any]
 ) -> Rubric | None:
-    """Return the rubric a call is about; ``None`` where a result format alone says what is good.
+    """Return the rubric of a call; ``None`` if it has a result format instead.
 
     Raises ``UsageError`` for arguments that do not go together.
     """
@@ -208,7 +209,7 @@ def resolve_rubric(
         raise UsageError(Argument("threshold", repr(threshold)), *remedy, argument="threshold")
     if chosen is None and arguments.get("result_format") is None:
         extra = "; to check by rules alone, use Rules(rules).evaluate" if arguments.get("rules") else ""
-        raise make_no_criteria(f", or a result_format; a ready-made prompt goes to ask{extra}")
+        raise make_undefined_good_error(f", or a result_format; a ready-made prompt goes to ask{extra}")
     if chosen is None or threshold is None:
         return chosen
     return replace(chosen, passing_threshold=check_share("threshold", threshold))
@@ -226,7 +227,10 @@ def _make_parts(content: object, rendered: RenderedRun | None, arguments: Evalua
 
 
 def _add_warnings(parts: tuple[Part, ...], rule_results: Sequence[RuleResult]) -> tuple[Part, ...]:
-    """Failed warnings reach the judge as evidence, fenced, since their messages may quote the content."""
+    """Add a part with the messages of failed rules of severity ``warning``, before the content.
+
+    So the judge sees them as data between fences, because the messages may quote the content.
+    """
     warnings = [
         f"{result.name}: {result.message}"
         for result in rule_results
@@ -238,7 +242,7 @@ def _add_warnings(parts: tuple[Part, ...], rule_results: Sequence[RuleResult]) -
 
 
 async def _evaluate_rules(rubric: Rubric, content: object, reference: object) -> dict[str, CriterionResult]:
-    """Evaluate the criteria that the rubric leaves to rules."""
+    """Evaluate the criteria that a rubric leaves to rules; return their results by the criteria's names."""
     results: dict[str, CriterionResult] = {}
     for criterion in rubric.criteria:
         if criterion.rule is not None:
@@ -248,17 +252,17 @@ async def _evaluate_rules(rubric: Rubric, content: object, reference: object) ->
     return results
 
 
-def _list_elsewhere(rubric: Rubric | None, decided: Mapping[str, CriterionResult]) -> frozenset[str]:
-    """List the criteria that are asked about the parts of a run; ``None`` is a rubric without any."""
+def _list_part_criteria(rubric: Rubric | None, decided: Mapping[str, CriterionResult]) -> frozenset[str]:
+    """List the criteria of a rubric that are still to be asked about the parts of a run; ``None`` has none."""
     if rubric is None:
         return frozenset()
     names = [criterion.name for criterion in rubric.criteria if criterion.per != "run"]
     return frozenset([name for name in names if name not in decided])
 
 
-def _as_rule_result(criterion: CriterionResult, rubric: Rubric | None) -> RuleResult:
-    """Return a criterion that a rule decided as that rule's result; only the full score passes."""
-    rules = {each.name: each.rule for each in rubric.criteria} if rubric else {}
+def _make_rule_result(criterion: CriterionResult, rubric: Rubric | None) -> RuleResult:
+    """Make the result of the rule that decided a criterion; the rule has passed only with the full score."""
+    rules = {rubric_criterion.name: rubric_criterion.rule for rubric_criterion in rubric.criteria} if rubric else {}
     rule = rules.get(criterion.name)
     severity = rule.severity if rule else "error"
     return RuleResult(
@@ -270,18 +274,20 @@ def _as_rule_result(criterion: CriterionResult, rubric: Rubric | None) -> RuleRe
     )
 
 
-def _choose_answer(rubric: Rubric | None, kind: type[Any] | None) -> Callable[[Mapping[str, Any], Question], Any]:
-    if kind is None:
+def _choose_answer(rubric: Rubric | None, value_type: type[Any] | None) -> Callable[[Mapping[str, Any], Question], Any]:
+    """Choose the function that makes an answer of a reply: by the rubric, by the result format, or by both."""
+    if value_type is None:
         return answer_rubric
     return answer_value if rubric is None else answer_rubric_and_value
 
 
-def _text_of(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
+    """Return a value as a text; ``None`` stays ``None``."""
     return None if value is None else str(value)
 
 
 def log_result(result: JudgeResult) -> None:
-    """Log a result: at INFO where nobody decided, else at DEBUG; what may quote the content at DEBUG alone."""
+    """Log a result: at INFO if it is undecided, else at DEBUG. Its explanation may quote the content: at DEBUG only."""
     level = logging.INFO if result.undecided_because else logging.DEBUG
     if not logger.isEnabledFor(level):
         return
@@ -399,7 +405,10 @@ class Evaluates(Generic[R]):
         wants_reasons: bool = False,
         subject: str | None = None,
     ) -> R:
-        """Evaluate without raising for a failure; ``wants_...`` are the question's, ``subject`` that of ``prepare``."""
+        """Evaluate some content without raising for a failure: by rules if they decide, else by asking.
+
+        ``wants_objections`` and ``wants_reasons`` are set on the question; ``subject`` is that of ``prepare``.
+        """
         started = time.perf_counter()
         question = await prepare(content, rubric, self._get_default_rubric(), arguments, subject=subject)
         if wants_objections or wants_reasons:
@@ -471,6 +480,7 @@ class Evaluates(Generic[R]):
         raise NotImplementedError
 
     async def _evaluate_case(self, content: object, rubric: RubricSource | None, arguments: EvaluateArguments) -> R:
+        """Evaluate a content, or a ``Case`` with what it brings."""
         if not isinstance(content, Case):
             return await self.evaluate(content, rubric, **arguments)
         case_rubric, merged = merge_case(content, rubric, arguments, default_rubric=self._get_default_rubric())
@@ -485,15 +495,15 @@ def merge_case(
 ) -> tuple[RubricSource | None, M]:
     """Return the rubric and the arguments of a call about a case; ``default_rubric`` is the judge's.
 
-    The criteria or the rubric of the case replace those of the call and of the judge, and its rules go beside the
-    call's. The threshold is the case's, else the call's, else the rubric's; a case's own words, which have none, are
-    held to the threshold of the rubric they replace.
+    The criteria or the rubric of the case replace those of the call and of the judge, and its rules are added to the
+    call's. The threshold is the case's, else the call's, else the rubric's. Criteria in words have no threshold, so
+    those of a case get that of the rubric they replace.
     """
     merged: Any = merge_case_data(case, arguments)
     if not case.brings_own:
         return rubric, merged
     if case.rules:
-        # Beside, never instead: a case cannot take a check of the call away.
+        # Added and never replaced: a case must not be able to remove a check of the call.
         merged["rules"] = (*(arguments.get("rules") or ()), *case.rules)
     if case.threshold is not None:
         merged["threshold"] = case.threshold
@@ -507,10 +517,10 @@ def merge_case(
 
 
 def merge_case_data(case: Case, arguments: M) -> M:
-    """Merge the arguments of a call about a case: those of the call, the data of the case, and the metadata of both."""
+    """Merge the arguments of a call with the data of a case (reference, task, context), and the metadata of both."""
     case_data = {name: getattr(case, name) for name in ("reference", "task", "context")}
     merged: Any = {**arguments, **{name: value for name, value in case_data.items() if value is not None}}
-    # The id last: a case that names another's would be given that one's recorded reply.
+    # The id comes last, so that metadata cannot replace it: the case would be given the recorded reply to another case.
     merged["metadata"] = {**case.metadata, **(arguments.get("metadata") or {}), "case": case.id}
     return merged
 
@@ -541,7 +551,7 @@ def decide_by_rules(question: Question) -> Answer | None:
 
 
 def explain_failed_rules(results: Iterable[RuleResult]) -> str:
-    """Name the rules that decide that content failed, those of severity ``error``, and why; empty if none does."""
+    """Explain which rules of severity ``error`` failed, which makes the content fail; empty if none did."""
     deciding = [result for result in results if not result.passed and result.severity == "error"]
     return "; ".join([f"rule {result.name!r} failed: {result.message}" for result in deciding])
 
@@ -593,7 +603,7 @@ _NO_REPLY = Reply()
 
 
 def add_usage(replies: Sequence[Reply | JudgeResult]) -> Usage | None:
-    """Add the usage of some replies or results; ``None`` where nothing is known of any."""
+    """Add up the usage of some replies or results; ``None`` if none of them has any."""
     total: Usage | None = None
     for reply in replies:
         if reply.usage is not None:

@@ -1,7 +1,7 @@
 """One model as a judge: question, request, reply, reading, result, in five visible steps.
 
 A ``Judge`` holds configuration only. Whatever is about one call is in the result, so one judge answers any number of
-questions at once. A reply that cannot be read for one of the reasons in ``_REASKED`` is asked for again.
+questions at once. A reply that cannot be read for one of the reasons in ``_REASKED_REASONS`` is asked for again.
 
 How a reply is read is in ``question/reply.py``, and what its scores come to, passed or failed, in
 ``question/score.py``.
@@ -56,14 +56,14 @@ Scoring = Literal["stated", "expected"]
 ModelSource = Model | str | Callable[..., Any] | tuple[str, Callable[..., Any]] | object
 
 
-_REASKED: tuple[Reason, ...] = ("unparseable", "missing_criterion", "off_scale")
+_REASKED_REASONS: tuple[Reason, ...] = ("unparseable", "missing_criterion", "off_scale")
 
 _REMINDER = (
     "\n\nAn earlier reply to this could not be read. Reply with exactly one JSON object of the shape described, "
     "complete, with every score on its scale, and write nothing after it."
 )
 
-_REMINDER_OF_STYLE = (
+_STYLE_REMINDER = (
     "\n\nAn earlier reply to this could not be read. Reply again, and end as described above, in exactly that style."
 )
 
@@ -152,8 +152,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         self.redact = redact
         self.on_result = on_result
         self._style = ReplyStyle(reader=reader, labels=self.reader_labels, passes=self.reader_passes)
-        self._others: dict[str, Model] = {}
-        """Models that rubrics and calls named, by name."""
+        self._named_models: dict[str, Model] = {}
+        """The models that rubrics and calls named, by name; they are opened here."""
         self._check_options()
         self._is_made = True
 
@@ -180,19 +180,22 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         return result
 
     async def _answer(self, question: Question) -> JudgeResult:
-        """Answer without calling the hook: a chain tells its seats' hooks once they can make no seat late."""
+        """Answer a question, and the questions about parts that belong to it, without calling the hook.
+
+        A chain calls the hooks of its seats when its outcome is settled, so that no slow hook makes a seat late.
+        """
         model = self.check(question)
         if question.each:
             started = time.perf_counter()
-            total = await answer_parts(lambda posed: self._answer_one(posed, model), question)
+            total = await answer_parts(lambda posed: self._answer_single(posed, model), question)
             return replace(total, duration_ms=measure_ms(started))
-        return await self._answer_one(question, model)
+        return await self._answer_single(question, model)
 
-    async def _answer_one(self, question: Question, model: Model) -> JudgeResult:
-        """Answer one question within the time limit; whatever goes wrong leaves it undecided, with the reason."""
+    async def _answer_single(self, question: Question, model: Model) -> JudgeResult:
+        """Answer one question within the time limit; if anything goes wrong, the result is undecided, with a reason."""
         started = time.perf_counter()
         limit = Timeout(self.timeout)
-        call = _Call(self, question, model, limit)
+        call = _JudgeCall(self, question, model, limit)
         try:
             answer = await limit.run(call.run(), name=f"judge {self.name!r}")
         except TimeoutError as error:
@@ -200,11 +203,11 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
                 detail = f"no answer within {self.timeout:g} s; raise the timeout of the judge"
                 answer = make_undecided("timeout", detail, question)
             else:
-                answer = call.fail(error)
+                answer = call.explain_error(error)
         except FunctionError:
             raise
         except Exception as error:  # noqa: BLE001 - a model that fails leaves the judgement undecided
-            answer = call.fail(error)
+            answer = call.explain_error(error)
         result = call.conclude(answer, measure_ms(started))
         log_result(result)
         return result
@@ -223,7 +226,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
             check()
         size = max(sum([len(part.text) for part in posed.parts]) for posed in question.posed)
         limit = getattr(model, "max_input_characters", 1_000_000)
-        if size > limit:  # asked here too, since a model may have to put its name together
+        if size > limit:  # compared here too, because some models build their name each time it is read
             check_size(size, limit, model=model.name)
         return model
 
@@ -235,7 +238,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         Args:
             question: What is asked.
         """
-        return _Call(self, question.posed[0], self._choose_model(question), Timeout(None)).make_request()
+        return _JudgeCall(self, question.posed[0], self._choose_model(question), Timeout(None)).make_request()
 
     def map_models(self, change: Callable[[Model], Model]) -> Judge:
         """Return a judge like this one, with the same name, whose model is ``change(model)``.
@@ -249,7 +252,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
 
     async def close_others(self) -> None:
         """Close the models that rubrics and calls named; the judge's own model stays open."""
-        for model in self._others.values():
+        for model in self._named_models.values():
             close = getattr(model, "aclose", None)
             if close is not None:
                 await close()
@@ -277,35 +280,41 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
             self._check_function()
 
     def _check_function(self) -> None:
-        """Refuse what is about the text of a reply, where there is none: it would do nothing, and look as if it did."""
-        option = "reader" if self.reader != ADJUDGE_FORM else "scoring" if self.scoring != "stated" else ""
-        option = option or ("logprobs" if self.logprobs else "")
-        if option:
-            raise UsageError(
-                f"judge {self.name!r} is a function that is given the content, so there is no text of a reply: leave "
-                "out ",
-                Argument(option, repr(getattr(self, option))),
-                ", or hand the function in as a model, by model_function",
-                argument=option,
-            )
+        """Raise ``UsageError`` for an option about the text of a reply, which has no effect on a judge in code."""
+        if self.reader != ADJUDGE_FORM:
+            option = "reader"
+        elif self.scoring != "stated":
+            option = "scoring"
+        elif self.logprobs:
+            option = "logprobs"
+        else:
+            return
+        raise UsageError(
+            f"judge {self.name!r} is a function that is given the content, so there is no text of a reply: leave out ",
+            Argument(option, repr(getattr(self, option))),
+            ", or hand the function in as a model, by model_function",
+            argument=option,
+        )
 
     def _get_default_rubric(self) -> Rubric | None:
         return self.rubric
 
     def _choose_model(self, question: Question) -> Model:
+        """Return the model that a question names, which is opened at first use; by default the judge's own."""
         name = question.model
         if name is None:
             return self.model
-        if name not in self._others:
-            self._others[name] = resolve_model(name, self.model)
-        return self._others[name]
+        if name not in self._named_models:
+            self._named_models[name] = resolve_model(name, self.model)
+        return self._named_models[name]
 
     def _make_result_of_rules(self, question: Question, answer: Answer, duration_ms: float) -> JudgeResult:
+        """Make the result when rules decided and the model was not asked."""
         return make_result(question, answer, judge="rules", attempts=0, duration_ms=duration_ms)
 
 
-class _Call:
-    """One judgement under way: what was asked, what came back, how often. It lives as long as the call."""
+class _JudgeCall:
+    """One judgement under way: its question, the replies and the number of attempts. It lives as long as the call."""
 
     __slots__ = (
         "asks_token", "attempts", "function", "judge", "limit", "model", "question", "replies", "text_after", "token"
@@ -322,7 +331,7 @@ class _Call:
         self.attempts = self.text_after = 0
 
     async def run(self) -> Answer:
-        """Ask, read, and ask once more when the reply could not be read."""
+        """Redact the question, ask it, and ask again as often as ``reask`` allows if a reply cannot be read."""
         if self.judge.redact is not None:
             try:
                 self.question = await _redact_parts(self.judge.redact, self.question)
@@ -330,25 +339,25 @@ class _Call:
             except AdjudgeError as error:
                 return make_undecided("error", str(error), self.question)
         if self.question.wording is not None and any(self.token in part.text for part in self.question.parts):
-            # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
+            # The token cannot be guessed. Whoever wrote this data knows the secret, and could end any fence.
             return make_undecided("tampering", "the token of this question is already in its data", self.question)
         answer = await self._ask_once()
-        if self.function is not None:  # it was shown no form, so it would not be told anything by a reminder of it
+        if self.function is not None:  # a judge in code is not asked again: a reminder of the form tells it nothing
             return answer
-        while answer.because in _REASKED and not answer.final and self.attempts <= self.judge.reask:
+        while answer.because in _REASKED_REASONS and not answer.final and self.attempts <= self.judge.reask:
             try:
                 answer = await self._ask_once()
             except MissingRecording:
-                # Whoever was recorded was asked once, and what was said then stands: it could not be read.
+                # When this was recorded, the model was not asked again. So the answer stays: the reply cannot be read.
                 self.attempts -= 1
                 break
         return answer
 
     async def _ask_once(self) -> Answer:
-        """Send one request to the model, and read its reply; raises ``ReplyError`` for one that cannot be read."""
+        """Send one request to the model, and read its reply."""
         if self.limit.over:
-            # Whatever was awaited swallowed that it was cancelled. Nobody waits for this call any more, and each
-            # further request would be paid for nothing.
+            # The model swallowed the cancellation. Nobody waits for this call any more, so another request would be
+            # paid for nothing.
             raise asyncio.CancelledError
         request = self.make_request()
         self.attempts += 1
@@ -366,10 +375,10 @@ class _Call:
         return self._add_advice(answer, reply, token)
 
     def _add_advice(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
-        """Add to the answer what may help where the reply has no token at all.
+        """Add to the detail of an answer what may help, if the reply could not be read because it has no token.
 
-        Going without helps where the reply could be read without it: an object, alone or behind prose. Not where it has
-        a wrong one: the content may have talked the model out of the right one, and to go without is no remedy.
+        Turning the token off helps if the reply can be read without one. It is not advised if the reply has a wrong
+        token, because then the content may have made the model leave out the right one.
         """
         text = reply.text or ""
         if answer.because != "unparseable" or token is None or '"token"' in text:
@@ -383,7 +392,7 @@ class _Call:
         return replace(answer, detail="; ".join([answer.detail, *remedies]))
 
     def make_request(self) -> Request:
-        """Make the request for the next attempt; from the second on it reminds of the form."""
+        """Make the request for the next attempt; from the second on, it ends with a reminder of the form."""
         judge, question, is_model = self.judge, self.question, self.function is None
         structured = is_model and (
             judge.structured == "schema"
@@ -392,7 +401,7 @@ class _Call:
         style = judge._style  # noqa: SLF001
         system, form = render_system(question, structured=structured, token=self.asks_token, style=style)
         user = question.render_user(self.token, ask_token=self.asks_token)
-        reminder = _REMINDER if judge.reader == ADJUDGE_FORM else _REMINDER_OF_STYLE
+        reminder = _REMINDER if judge.reader == ADJUDGE_FORM else _STYLE_REMINDER
         return Request(
             system=system,
             user=user if self.attempts == 0 else user + reminder,
@@ -411,8 +420,8 @@ class _Call:
             function_input=None if is_model else make_function_input(question),
         )
 
-    def fail(self, error: Exception) -> Answer:
-        """Make the answer when the model raised."""
+    def explain_error(self, error: Exception) -> Answer:
+        """Make the undecided answer for an exception that the model raised."""
         if isinstance(error, ReplyError):
             return make_undecided(error.because, error.detail, self.question)
         detail = str(error) if isinstance(error, ModelError) else describe_error(error)
@@ -433,15 +442,15 @@ class _Call:
 
 
 async def _redact_parts(redact: Callable[[str], Any], question: Question) -> Question:
-    """Redact every piece of a question's data, and leave its digests: it is still that question.
+    """Redact every part of a question's data. The digests stay, because it is still the same question.
 
-    Raises ``AdjudgeError``.
+    Raises ``AdjudgeError`` if ``redact`` fails.
     """
     parts: list[Part] = []
     for part in question.parts:
         redacted, error = await call_safely(redact, part.text)
         if not isinstance(redacted, str):
-            # Its type alone: what a redaction raises is likely to quote what it should have hidden.
+            # The message names only the type: the text of the error may quote what should be hidden.
             kind = type(redacted if error is None else error).__name__
             raise AdjudgeError(f"the redaction of the {part.label} gave {kind}; nothing was sent")
         parts.append(replace(part, text=content_text(redacted, label=part.label)))
@@ -452,10 +461,10 @@ J = TypeVar("J", bound=Evaluates[Any])
 
 
 def asks_as(judge: object, kind: type[J]) -> TypeGuard[J]:
-    """Return whether a judge is of a class of ours and asks as that class does.
+    """Return whether a judge is an instance of ``kind``, ``Judge`` or ``JudgeChain``, and does not override ``ask``.
 
-    A subclass with an ``ask`` of its own is somebody's own judge: whom it asks is not seen from here, so nothing may be
-    put between it and its models, and nothing (a budget, a recording, a description) promised of what it asks.
+    Which model a subclass with its own ``ask`` calls is not known. So its models cannot be wrapped, and a budget, a
+    recording or a description cannot cover them.
     """
     return isinstance(judge, kind) and getattr(type(judge), "ask", None) is kind.ask
 
@@ -463,11 +472,12 @@ def asks_as(judge: object, kind: type[J]) -> TypeGuard[J]:
 def as_seat(source: object, *, limited: bool = True) -> JudgeLike:
     """Make a seat of a chain: an object with ``ask`` stays as it is, anything else is the model of a new ``Judge``.
 
-    A new judge has its default timeout, or none with ``limited=False``. Raises ``UsageError`` for what is neither.
-    ``open.as_judge`` is the door for whoever needs a judge or a chain; a chain takes its seats here.
+    A new judge has its default timeout, or none with ``limited=False``. Raises ``UsageError`` for a pair of a name and
+    a judge, for an object with ``ask`` that has no name, and for anything that ``Judge`` does not take. Use
+    ``open.as_judge`` to make a judge or a chain.
     """
     if isinstance(source, tuple) and len(source) == 2 and hasattr(source[1], "ask"):
-        # Its evaluate would be asked as a model's, with a prompt, and fail at every call.
+        # As a model, the judge's ``evaluate`` would be called with a prompt, and fail at every call.
         raise UsageError(
             f"a pair is (name, function), and ({show(source[0])}, ...) holds a judge, which has a name of its own; "
             "hand in the judge, and name it with Judge(..., name=...)"
@@ -491,6 +501,7 @@ def as_question(question: Question | str) -> Question:
 
 
 def _read_names(name: str, names: object) -> tuple[str, ...]:
+    """Return the names that the option ``name`` has. Raises ``UsageError`` unless they are a list of texts."""
     # A bare text is a sequence as well: "mM" would be the two names m and M.
     if isinstance(names, list | tuple) and all(isinstance(text, str) for text in names):
         return tuple(names)

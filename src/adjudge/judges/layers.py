@@ -31,23 +31,26 @@ Wrap = Callable[[Model, int], Model]
 def wrap_models(judge: J, wrap: Wrap) -> J:
     """Return a judge like this one whose every model, at any depth, is what ``wrap`` makes of it.
 
-    Seats keep their names. Two seats of one model are told apart by the number ``wrap`` is given: they are asked
-    separately, so what one was answered must not be handed to the other. A judge of another kind is left as it is.
+    Seats keep their names. ``wrap`` is given a number that tells several seats of one model apart: each is asked for
+    its own answer, so the reply to one must not be used for another. A judge of another kind is returned unchanged.
     """
     if not is_ours(judge):
         return judge
-    seen: Counter[str] = Counter()
+    model_counts: Counter[str] = Counter()
 
     def wrap_model(model: Model) -> Model:
-        seen[model.name] += 1
-        return wrap(model, seen[model.name] - 1)
+        model_counts[model.name] += 1
+        return wrap(model, model_counts[model.name] - 1)
 
     return cast("J", judge.map_models(wrap_model))  # a chain becomes a chain, and a judge a judge
 
 
 async def close_others(judge: Any) -> None:
-    """Close the models that a rewired judge opened because a rubric named them; its own are those of the original."""
-    for leaf in list_judges(judge):  # any other is not rewired, and somebody's own
+    """Close the models that a copy of a judge opened because a rubric named them.
+
+    The copy's own models belong to the original judge, and stay open.
+    """
+    for leaf in list_judges(judge):
         await leaf.close_others()
 
 
@@ -77,7 +80,7 @@ def with_layers(
             asked every time, and so is a recording.
     """
     if budget is not None:
-        check_reach(judge)
+        check_budget_holds(judge)
     wrap = make_wrap(cache=cache, budget=budget, prices=prices, identities=identities)
     return wrap_models(judge, wrap)
 
@@ -91,30 +94,29 @@ def make_wrap(
     pace: Pace | None = None,
     processing: Processing = "live",
 ) -> Wrap:
-    """Make what ``with_layers`` puts around each model, and a ``pace`` that learns how providers answer.
+    """Make the function that wraps each model for ``with_layers``: with its price and budget, and perhaps a cache.
 
-    ``processing`` is how the models are asked, for their prices.
-
-    Whoever uses it with a budget calls ``check_reach`` first.
+    A ``pace`` is told how providers answer. ``processing`` is the way in which models are asked, on which prices
+    depend. With a budget, call ``check_budget_holds`` first.
     """
     find_price, given_identities = make_finder(prices, processing=processing), dict(identities or {})
 
     def wrap(model: Model, number: int) -> Model:
-        """Put prices around a model, a cache if it has an identity, and a pace; a replayed model stays as it is."""
+        """Wrap a model with pace and price, and with a cache if it has an identity; a replayed model stays as it is."""
         if isinstance(find_innermost(model), ReplayModel):
             return model
         priced = PricedModel(model if pace is None else PacedModel(model, pace), find_price, budget=budget)
         identity = given_identities.get(model.name)
         if cache is None or (identity is None and getattr(priced, "identity", None) is None):
             return priced
-        # The cache outermost: what is found in it is not charged to the budget.
+        # The cache is outermost, so that a reply from it is not charged to the budget.
         return CachedModel(priced, cache, seat=number, identity=identity)
 
     return wrap
 
 
-def check_reach(judge: Any) -> None:
-    """Raise ``UsageError`` for a judge some of whose calls a budget would not see, or could not bound."""
+def check_budget_holds(judge: Any) -> None:
+    """Raise ``UsageError`` for a judge with calls that a budget would not see, or whose cost has no upper limit."""
     for leaf in list_leaves(judge):
         if not asks_as(leaf, Judge):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Make a judge of whatever was handed in, and the short form: judge some content by the configured default judge."""
+"""Make a judge from a model, a function or another object; ``judge`` judges some content by the default judge."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from adjudge.sync import make_sync
 
 
 def as_judge(source: JudgeLike | ModelSource, *, shared: bool = False, keep_name: bool = False) -> Judge | JudgeChain:
-    """Make a judge or a chain of whatever was handed in as one.
+    """Make a judge or a chain from whatever the user passed as a judge.
 
-    Judges and chains stay as they are. Another object with ``ask`` becomes the one seat of a chain that adds no time
-    limit of its own: what it raises, or returns, is then a result like any other; with ``keep_name`` the chain has its
-    name. Anything else is what ``Judge`` takes as its model. ``shared`` gives the same judge for the same text, so that
-    calls share its connections: for whoever never closes it. Raises ``UsageError`` for what ``Judge`` does not take.
+    Judges and chains stay as they are. Another object with ``ask`` becomes the one seat of a chain without a time
+    limit, so that its exceptions become results; with ``keep_name`` the chain has its name. Anything else is the model
+    of a new ``Judge``. With ``shared``, the same text always gives the same judge, so that calls share its connections;
+    use it where the judge is never closed. Raises ``UsageError`` for anything that ``Judge`` does not take.
     """
     seat = _open_shared(source) if shared and isinstance(source, str) else as_seat(source)
     if isinstance(seat, Judge | JudgeChain):
@@ -32,9 +32,9 @@ def as_judge(source: JudgeLike | ModelSource, *, shared: bool = False, keep_name
 
 
 def as_chain(source: JudgeLike | ModelSource) -> JudgeChain:
-    """Make a chain of whatever a guard is given as its judge: every seat's own answer is then in the result.
+    """Make a chain from whatever a guard is given as its judge, so that its result has the answer of every seat.
 
-    As ``as_judge``, but that a single judge becomes the one seat of such a chain as well.
+    This is ``as_judge``, and a single judge becomes the one seat of a chain without a time limit.
     """
     judge = as_judge(source, keep_name=True)
     return judge if isinstance(judge, JudgeChain) else JudgeChain([judge], timeout=None, name=judge.name)
@@ -124,5 +124,8 @@ def find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
 
 @lru_cache(maxsize=64)
 def _open_shared(spec: str) -> Judge:
-    # A judge holds configuration only, so one answers any number of calls.
+    """Make the judge for the name of a model, or return the one that was made before.
+
+    A judge holds configuration only, so it can answer any number of calls at once.
+    """
     return Judge(spec)

@@ -123,12 +123,12 @@ class PairResult:
             )
         if (self.preferred is None) != (self.undecided_because is not None):
             raise UsageError("a pair has either a preference or a reason why it is undecided, and not both")
-        possible = (
+        possible_preferences = (
             {decide_pair(self.orders, on_conflict).preferred for on_conflict in get_args(OnConflict)}
             if self.orders
             else {None}
         )
-        if self.preferred not in possible:
+        if self.preferred not in possible_preferences:
             raise UsageError(f"the orders of this pair do not come to {self.preferred!r}, which it says is preferred")
         if not is_share(self.confidence):
             raise UsageError(f"the confidence of a pair is in 0 to 1, or None; got {self.confidence!r}")
@@ -167,7 +167,7 @@ class PairResult:
         return self.orders[0].result.reasoning if self.orders else ""
 
     def __bool__(self) -> bool:
-        # Without this every pair is true, and `if compare_sync(new, old, ...)` takes the new one whatever was said.
+        # Without this, every pair would be true, and `if compare_sync(new, old, ...)` would always take the new one.
         return self.passed
 
     def order(self, name: Order) -> PairOrder:
@@ -233,10 +233,10 @@ class PairVerdict:
 
 
 def decide_pair(orders: Sequence[PairOrder], on_conflict: OnConflict) -> PairVerdict:
-    """Decide by one order, or two together; never half an answer.
+    """Decide a comparison by the answers in its orders; ``on_conflict`` says what it comes to if they disagree.
 
-    An order that is undecided makes the pair undecided, whatever the other says: a judge that was silenced in one
-    order would otherwise decide by its favourite place. Two that disagree are an even split.
+    If one order is undecided, so is the pair, whatever the other says. Otherwise a judge that was silenced in one order
+    would decide by the place that it favours.
     """
     undecided = [order for order in orders if order.preferred is None]
     if undecided:
@@ -245,8 +245,8 @@ def decide_pair(orders: Sequence[PairOrder], on_conflict: OnConflict) -> PairVer
     if len(set(preferences)) == 1:
         confidences = [order.result.confidence for order in orders]
         confidence = None if None in confidences else min(share for share in confidences if share is not None)
-        both, alone = f"both orders say {preferences[0]}", f"asked in the order {orders[0].order} alone"
-        detail = both if len(preferences) > 1 else alone
+        asked_both = len(preferences) > 1
+        detail = f"both orders say {preferences[0]}" if asked_both else f"asked in the order {orders[0].order} alone"
         return PairVerdict(preferred=preferences[0], confidence=confidence, detail=detail)
     answers = " and ".join(f"{order.order} says {order.preferred}" for order in orders)
     disagreement = f"the orders disagree: {answers}"
@@ -256,7 +256,7 @@ def decide_pair(orders: Sequence[PairOrder], on_conflict: OnConflict) -> PairVer
 
 
 def _make_undecided(undecided: Sequence[PairOrder]) -> PairVerdict:
-    """Make the verdict on a pair of which an order is undecided: the gravest reason counts."""
+    """Make the verdict on a pair from its undecided orders; the gravest of their reasons counts."""
     reasons: list[Reason] = [order.result.undecided_because or "error" for order in undecided]
     details = [
         f"{order.order} is undecided ({reason}): {order.result.detail}"

@@ -102,7 +102,7 @@ class PairSummary:
             self.flips = self.flips.add(pair.flipped)
 
     def _add_label(self, pair: PairResult, label: str) -> None:
-        """Compare a pair, and each of its orders, with a person's preference."""
+        """Count whether a pair, and each of its orders, agrees with a person's preference."""
         self.labelled += 1
         self.accuracy = self.accuracy.add(pair.preferred == label)
         if label != "tie" and pair.preferred in {"first", "second"}:

@@ -1,4 +1,4 @@
-"""The doctor as a remedy: whether it can say more about what is undecided than the result says itself."""
+"""The advice to run ``adjudge doctor``: it is given only where the doctor can say more than the undecided result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def list_code_judges(judge: object) -> frozenset[str]:
 
 
 def _iterate_code_judges(judge: object, name: str | None = None) -> Iterator[str]:
-    """Yield names of judges in code; ``name`` is that of a seat, which a chain may have given another than its own."""
+    """Yield the names of judges in code; ``name`` is the name of a seat in its chain, which may differ from its own."""
     if asks_as(judge, JudgeChain):
         for seat_name, seat in judge.seats:
             yield from _iterate_code_judges(seat, seat_name)
@@ -27,11 +27,12 @@ def _iterate_code_judges(judge: object, name: str | None = None) -> Iterator[str
 
 
 def may_doctor_help(result: JudgeResult | PairResult, code_judges: Collection[str]) -> bool:
-    """Return whether the doctor may say more about a reason than the judges say that gave it.
+    """Return whether the doctor may say more about an undecided result than its details do.
 
-    It asks whether a model can be reached, and whether its replies can be read, without the token too. A judge in code
-    (``code_judges``) has neither, and its detail says what it may return; and a detail may have the remedy already.
+    The doctor tests whether a model can be reached and whether its replies can be read, also without the token. That is
+    no help for a judge in code (one of ``code_judges``), nor where the detail of a judge already advises to turn the
+    token off.
     """
-    because = result.undecided_because
-    leaves = [leaf for leaf in list_answers(result) if leaf.undecided_because == because]
+    reason = result.undecided_because
+    leaves = [leaf for leaf in list_answers(result) if leaf.undecided_because == reason]
     return any(leaf.judge not in code_judges and TOKEN_REMEDY not in leaf.detail for leaf in leaves)

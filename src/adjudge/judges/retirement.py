@@ -12,7 +12,7 @@ from adjudge.models.retirement import Retirement, find_retirement
 
 
 async def find_retirements(judge: object) -> tuple[Retirement, ...]:
-    """Return what providers say about the end of a judge's models, at any depth, each model once."""
+    """Ask the providers about the retirement of a judge's models, at any depth; models with no answer are left out."""
     models = {leaf.model.name: leaf.model for leaf in list_judges(judge)}
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(find_retirement(model)) for model in models.values()]

@@ -22,7 +22,7 @@ from adjudge.result import CriterionResult
 from adjudge.rubric.rubric import Criterion, Rubric
 
 MOST_PARTS = 100
-"""Parts of one run that are judged each: every one is a question that costs something."""
+"""The most parts of one run that are judged: each is a question of its own, which costs something."""
 
 STAND_IN = AgentRun(steps=(Step(role="assistant", call=AgentCall(tool="-", result="-"), turn=1),), answer="-")
 """A run with one part of each kind, where a question is looked at before there is any content."""
@@ -31,10 +31,10 @@ _KINDS: tuple[PartKind, ...] = ("turn", "call")
 
 
 def decide_absent_parts(content: object, rubric: Rubric, value_type: object) -> dict[str, CriterionResult]:
-    """Decide the criteria about parts for which there is nothing to ask.
+    """Decide the criteria about parts of a run that no judge can be asked about; return the results by their names.
 
-    Without a single part they are met. Of a run that is not complete they fail: a part that is missing could be
-    anything. Raises ``UsageError`` for a content that is no run, and for a form of reply about the whole.
+    A criterion passes if the run has no part of its kind. All of them fail if the run is not complete, because a
+    missing part could be anything. Raises ``UsageError`` for a content that is no run, and for a ``result_format``.
     """
     criteria = [criterion for criterion in rubric.criteria if criterion.per != "run"]
     if not isinstance(content, AgentRun):
@@ -60,9 +60,9 @@ def decide_absent_parts(content: object, rubric: Rubric, value_type: object) -> 
 
 
 def pose_parts(question: Question, run: AgentRun, instructions: str) -> Question:
-    """Return a question with the questions about the parts of the run, about what no rule has decided.
+    """Return a question with one further question for each part of the run, by the criteria about such parts.
 
-    Raises ``UsageError`` where these are more than ``MOST_PARTS``.
+    Criteria that rules have decided are not asked. Raises ``UsageError`` for more than ``MOST_PARTS`` parts.
     """
     kinds = {criterion.per for criterion in _list_criteria(question) if criterion.name in question.elsewhere}
     parts = [part for kind in _KINDS if kind in kinds for part in list_parts(run, kind)]
@@ -72,57 +72,62 @@ def pose_parts(question: Question, run: AgentRun, instructions: str) -> Question
             "it per turn or per run, or in several runs",
             argument="content",
         )
-    each, left_out = [], 0
+    part_questions: list[Question] = []
+    shortened_count = 0
     for part in parts:
         rendered = render_part(run, part)
-        left_out += not rendered.is_whole
+        if not rendered.is_whole:
+            shortened_count += 1
+        # The content comes last among the data; the part takes its place.
         data = (*question.parts[:-1], replace(question.parts[-1], text=rendered.text))
         asked = {
             criterion.name
             for criterion in _list_criteria(question)
             if criterion.per == part.kind and criterion.name in question.elsewhere
         }
-        decided = {criterion.name for criterion in _list_criteria(question)} - asked
-        more = "\n\n".join(text for text in (instruct_part(part.kind), instructions) if text)
-        wording = choose_wording(question.rubric, frozenset(decided), more, None, None)
-        each.append(
+        not_asked = {criterion.name for criterion in _list_criteria(question)} - asked
+        part_instructions = "\n\n".join(text for text in (instruct_part(part.kind), instructions) if text)
+        wording = choose_wording(question.rubric, frozenset(not_asked), part_instructions, None, None)
+        part_questions.append(
             replace(
                 question,
                 wording=wording,
                 parts=data,
                 digest=digest_question(wording, data),
-                elsewhere=frozenset(decided - question.decided_by_rules.keys()),
+                elsewhere=frozenset(not_asked - question.decided_by_rules.keys()),
                 part=part.name,
                 part_label=describe_part(run, part),
-                order=part.name,  # or each of these questions would have the place of the others in a recording
+                order=part.name,  # a recording keeps replies by case and order, and so tells the parts apart
             )
         )
-    digests = [question.digest, *(posed.digest for posed in each)]
+    digests = [question.digest, *(part_question.digest for part_question in part_questions)]
     return replace(
         question,
-        each=tuple(each),
+        each=tuple(part_questions),
         digest=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
-        metadata=_note_left_out(question, left_out),
+        metadata=_note_left_out(question, shortened_count),
     )
 
 
 def digest_wordings(question: Question) -> str:
-    """Digest the words of a question without the content, and those of the questions about parts."""
-    whole = digest_question(question.wording, ())
+    """Compute a digest of a question's wording, without the content, and of those of its questions about parts."""
+    digest_of_whole = digest_question(question.wording, ())
     if not question.each:
-        return whole
-    digests = [whole, *(digest_question(posed.wording, ()) for posed in question.each)]
+        return digest_of_whole
+    digests = [digest_of_whole, *(digest_question(part_question.wording, ()) for part_question in question.each)]
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def _list_criteria(question: Question) -> Sequence[Criterion]:
+    """Return the criteria of a question's rubric; none without a rubric."""
     return question.rubric.criteria if question.rubric is not None else ()
 
 
-def _note_left_out(question: Question, parts: int) -> Mapping[str, Any]:
+def _note_left_out(question: Question, shortened_count: int) -> Mapping[str, Any]:
+    """Return a question's metadata with the number of parts that are not shown to the judge as a whole."""
     metadata = dict(question.metadata)
     if not question.open_criteria:
-        metadata.pop("left_out", None)  # nobody is shown the run as a whole
-    if parts:
-        metadata["left_out"] = {**metadata.get("left_out", {}), "parts": parts}
+        metadata.pop("left_out", None)  # the run as a whole is not shown to the judge, so nothing of it is left out
+    if shortened_count:
+        metadata["left_out"] = {**metadata.get("left_out", {}), "parts": shortened_count}
     return metadata

@@ -42,21 +42,23 @@ def compute_label_agreement(labels: Iterable[Label], *, criterion: str | None = 
         labels: The labels of all raters.
         criterion: The criterion; ``None`` is the whole case.
     """
-    agreed = of = 0
+    agreed = compared = 0  # cases on which all people agree, and cases with two labels or more
     pairs: list[tuple[str, str]] = []
     for truth in find_truths(labels, criterion=criterion).values():
         values = [str(label.value) for label in truth.labels]
         if len(values) >= 2:
-            of += 1
+            compared += 1
             agreed += not truth.differs
             pairs += combinations(values, 2)
-    return LabelAgreement(agreed=Share(count=agreed, of=of), ac1=_compute_ac1(pairs))
+    return LabelAgreement(agreed=Share(count=agreed, of=compared), ac1=_compute_ac1(pairs))
 
 
 def _compute_ac1(pairs: list[tuple[str, str]]) -> float | None:
+    """Compute Gwet's AC1 from pairs of labels that two people gave one case; ``None`` where it is not defined."""
     # Both ways round: which of two people comes first means nothing.
-    both = [pair for first, second in pairs for pair in ((first, second), (second, first))]
+    both_orders = [pair for first, second in pairs for pair in ((first, second), (second, first))]
+    one_side, other_side = [first for first, _ in both_orders], [second for _, second in both_orders]
     try:
-        return compute_gwet_ac1(make_confusion([first for first, _ in both], [second for _, second in both]))
+        return compute_gwet_ac1(make_confusion(one_side, other_side))
     except UsageError:  # no case has two labels, everybody said one thing, or adjudge[trust] is not installed
         return None

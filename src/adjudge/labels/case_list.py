@@ -55,6 +55,7 @@ def check_list_name(path: str | os.PathLike[str]) -> tuple[str, bool]:
 
 
 def _make_rows(plan: LabelPlan, run: Run, cases: Iterable[PlannedCase], rater: str | None) -> Iterator[dict[str, Any]]:
+    """Yield a row for each case: a label whose value is to be filled in, and the case's texts."""
     for planned in cases:
         case = run.read_case(planned.case)[0].case
         label = {"case": planned.case, "run": run.id, "rater": rater, "kind": "person", "value": None}
@@ -63,6 +64,7 @@ def _make_rows(plan: LabelPlan, run: Run, cases: Iterable[PlannedCase], rater: s
 
 
 def _write_lines(file: TextIO, rows: Iterator[dict[str, Any]]) -> int:
+    """Write rows as lines of JSON, and return how many."""
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007 - how many there were
         file.write(json.dumps(row) + "\n")
@@ -81,8 +83,9 @@ def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], form: str) -> int
 
 
 def _render_cell(value: Any) -> str | None:
+    """Write a value as the text of a cell: a text as it is, anything else as JSON; ``None`` is an empty cell."""
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # No table holds a NUL, and half a surrogate pair has no UTF-8; people read the cell, and no program goes by it.
+    # A table cannot hold a NUL, and half a surrogate pair has no UTF-8. Both are replaced: only people read the cell.
     return text.replace("\x00", "\ufffd").encode(errors="replace").decode()

@@ -1,6 +1,6 @@
-"""The cases and their order, brought into a file of labels: that of the run's plan, else a random one.
+"""Bringing the cases and the order of labelling into a file of labels: the order of the run's plan, else a random one.
 
-The place of a case in the random order is computed in ``store.py`` (``find_position``).
+The position of a case in the random order is computed in ``store.py`` (``find_position``).
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from adjudge.labels.store import LabelStore, find_position
 
 
 def update_cases(store: LabelStore, source: LabelSource, *, seed: int | None) -> None:
-    """Bring the cases and their order in the file of labels up to date; raises ``UsageError``.
+    """Bring the cases and the order of labelling in a file of labels up to date with their source.
 
-    A plan that was not drawn from these cases is not followed: its labels would say nothing of them.
+    The order is that of the plan in the run's folder, else a random one by ``seed``. A plan that was not drawn from
+    these cases is not followed: its labels would say nothing of them. Raises ``UsageError``.
     """
     planned_order = load_order(source.folder)
     with store.change():
-        chosen_seed = _open_seed(store, seed)
+        chosen_seed = _read_or_keep_seed(store, seed)
         contents = source.find_contents(store)
         changed = source.has_changed(store) or store.find_contents() != contents
         plan_digest = "" if planned_order is None else planned_order.digest
@@ -45,20 +46,23 @@ def update_cases(store: LabelStore, source: LabelSource, *, seed: int | None) ->
             _set_order(store, followed_plan)
         store.keep_fact("plan", plan_digest)
         store.keep_fact("plan_id", followed_plan.plan if followed_plan is not None else "")
-        # Of a plan that does not say what it was drawn from, no label says it either.
+        # Without the contents that the plan was drawn from, the design of a label has neither these nor a size.
         sizes = followed_plan.sizes if followed_plan is not None and followed_plan.contents is not None else {}
         store.keep_fact("sizes", json.dumps(dict(sizes)))
 
 
 def read_sizes(store: LabelStore) -> Mapping[str, int]:
-    """Read how many cases each stratum of the plan has that is followed."""
+    """Read the number of cases in each stratum of the plan that is followed; empty without a plan."""
     return json.loads(store.find_fact("sizes") or "{}")
 
 
 def _choose_plan(
     store: LabelStore, source: LabelSource, planned: PlannedOrder | None, contents: ContentSet | None
 ) -> PlannedOrder | None:
-    """Return the plan, if it is followed; else note in the file why it is not, and return ``None``."""
+    """Return the plan if it was drawn from the present contents of the cases, else ``None``.
+
+    The reason why a plan is not followed is kept in the file of labels.
+    """
     problem = None
     if planned is not None and planned.contents is not None:
         problem = source.find_plan_problem(planned.contents, contents)
@@ -80,8 +84,8 @@ def _set_order(store: LabelStore, planned: PlannedOrder) -> None:
             )
 
 
-def _open_seed(store: LabelStore, seed: int | None) -> int:
-    """Return the seed that the labels were begun with; begin them with this one, or a new one, and keep it.
+def _read_or_keep_seed(store: LabelStore, seed: int | None) -> int:
+    """Return the seed that the file of labels has; a file without one gets ``seed``, or a new one.
 
     Raises ``UsageError`` for another seed than the file has.
     """

@@ -13,20 +13,21 @@ from adjudge.labels.queue import LabelQueue
 from adjudge.trust.live import Allocation, compute_live_rate, estimate_more_labels
 
 WITHIN = 0.03
+"""The half-width of the interval that is aimed at, where no plan says it: plus or minus 3 points."""
 
 FEWEST = 10
 """Below so many labels the limits are too far apart to be of use to anybody."""
 
 
 def prepare_live() -> None:
-    """Begin to load what ``estimate_live`` needs, beside what else is going on: it takes seconds the first time."""
+    """Start a thread that imports scipy for ``estimate_live``, because that takes seconds the first time."""
     if find_spec("scipy") is not None:
         # No daemon: an interpreter that ends while a library is being loaded can hang. So quitting at once may take as
         # long as loading does.
-        threading.Thread(target=_load, daemon=False).start()
+        threading.Thread(target=_import_scipy, daemon=False).start()
 
 
-def _load() -> None:
+def _import_scipy() -> None:
     with suppress(ImportError):
         import_module("scipy.optimize")
         import_module("scipy.stats")
@@ -59,8 +60,8 @@ def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate 
     sample = queue.list_draws()
     if sample is None or len(sample.draws) < FEWEST:
         return None
-    names = list(sample.sizes)
-    draws = [(names.index(stratum), good) for stratum, good in sample.draws]
+    strata = list(sample.sizes)
+    draws = [(strata.index(stratum), good) for stratum, good in sample.draws]
     within = sample.within or within
     try:
         allocations = [
@@ -73,13 +74,13 @@ def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate 
     if not rate.in_random_order:
         return None
     more = estimate_more_labels(rate, within=within)
-    drawn = sum(sum(counts) for _, counts in sample.phases)
+    drawn_count = sum(sum(counts) for _, counts in sample.phases)  # by the run's plan; 0 without one
     return LiveEstimate(
         value=rate.value,
         low=rate.low,
         high=rate.high,
         within=within,
         more=more,
-        left=max(drawn - len(sample.draws), 0),
+        left=max(drawn_count - len(sample.draws), 0),
         ignored_groups=sample.ignored_groups,
     )

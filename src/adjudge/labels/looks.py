@@ -1,4 +1,4 @@
-"""The record of looks: each time somebody saw what the labels of a run come to.
+"""The record of looks: each time somebody saw a rate or a test that was computed from the labels of a run.
 
 A limit for one look keeps its promise once. Somebody who looks, labels more and looks again, or draws another plan
 because the first one came out badly, needs a limit that holds for all these looks together. The file in the run's
@@ -122,47 +122,57 @@ def write_look(folder: Path, look: Look) -> None:
 
 
 def find_draw(looks: Sequence[Look], cases: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Find which draw these cases without a plan are, and those of them that no earlier look at it had.
+    """Find the name of the draw that labelled cases without a plan are, and those cases that no earlier look had.
 
-    It is the draw of an earlier look if none of the cases of that look is missing. Otherwise it is another sample:
-    whoever draws samples until one of them comes out well takes a chance with each.
+    They are the draw of an earlier look if they include all cases that looks at this draw had. Otherwise they are a new
+    draw, such as ``labels 2``: whoever draws samples until one of them comes out well takes a chance with each.
     """
     cases_by_draw: dict[str, set[str]] = {}
     for look in looks:
         if not look.planned:
             cases_by_draw.setdefault(look.draw, set()).update(look.added)
-    names = set(cases)
-    for draw, earlier in reversed(cases_by_draw.items()):
-        if earlier <= names:
-            return draw, tuple(sorted(names - earlier))
-    return f"labels {len(cases_by_draw) + 1}", tuple(sorted(names))
+    case_ids = set(cases)
+    for draw, earlier_cases in reversed(cases_by_draw.items()):
+        if earlier_cases <= case_ids:
+            return draw, tuple(sorted(case_ids - earlier_cases))
+    return f"labels {len(cases_by_draw) + 1}", tuple(sorted(case_ids))
 
 
 def have_changed(looks: Sequence[Look], draw: str, truths: str | None, *, of: str = "rate") -> bool:
-    """Return whether the labels of a plan changed after somebody looked at all of them."""
+    """Return whether the labels of a plan changed after somebody looked at all of them.
+
+    ``truths`` is the digest of what people say of the planned cases now, and ``of`` the estimate that was looked at:
+    ``rate`` or ``difference``.
+    """
     return any((look.draw, look.of) == (draw, of) and look.truths not in (None, truths) for look in looks)
 
 
 def find_first_plan(looks: Sequence[Look]) -> str | None:
-    """The plan that has the limit for one look: the first that anybody looked at."""
+    """Find the first plan that anybody looked at, which has the limit for one look; ``None`` if there is none."""
     return next((look.draw for look in looks if look.planned), None)
 
 
 def has_look(looks: Sequence[Look], draw: str, truths: str | None) -> bool:
-    """Return whether somebody looked at exactly these labels of a plan before; then to look again shows nothing new."""
+    """Return whether somebody looked at exactly these labels of a plan before, so that a new look shows nothing new.
+
+    ``truths`` is the digest of what people said of the planned cases; ``None`` until all of them are labelled.
+    """
     return truths is not None and any((look.draw, look.truths) == (draw, truths) for look in looks)
 
 
 def count_earlier_draws(looks: Sequence[Look], draw: str) -> int:
-    """Count the other draws that were looked at before this one by the limit for every look."""
-    names = list(dict.fromkeys(look.draw for look in looks))
-    before = names[: names.index(draw)] if draw in names else names
-    return len(set(before) - {find_first_plan(looks)})
+    """Count the other draws that were looked at before this one, without the first plan.
+
+    That one has the limit for one look; all others share the limit for every look.
+    """
+    draws = list(dict.fromkeys(look.draw for look in looks))
+    earlier_draws = draws[: draws.index(draw)] if draw in draws else draws
+    return len(set(earlier_draws) - {find_first_plan(looks)})
 
 
 def find_calibration(looks: Sequence[Look], calibration: CalibrationLook) -> tuple[int, bool]:
     """Find the number of a test of thresholds among those of a run, from 1, and whether it was recorded before."""
-    earlier = list(dict.fromkeys(look.calibration for look in looks if look.calibration is not None))
-    if calibration in earlier:
-        return earlier.index(calibration) + 1, True
-    return len(earlier) + 1, False
+    recorded = list(dict.fromkeys(look.calibration for look in looks if look.calibration is not None))
+    if calibration in recorded:
+        return recorded.index(calibration) + 1, True
+    return len(recorded) + 1, False

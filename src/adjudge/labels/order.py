@@ -1,9 +1,9 @@
-"""The order of a run's plan, read from its file, and the order in which labels of it count.
+"""The order of labelling by a run's plan, read from the plan's file, and the order in which its labels count.
 
 Either order of labelling, the plan's or the random one over all cases, makes the labels a sample whose probabilities
-are known, so that they speak for the cases nobody looked at. Which of the two is followed is decided in ``intake.py``
-(``update_cases``), a case's place in the random one in ``store.py`` (``find_position``), and which cases a plan draws
-in ``plan.py``.
+are known, so that rates follow from it for all cases. Which of the two is followed is decided in ``intake.py``
+(``update_cases``), a case's position in the random one in ``store.py`` (``find_position``), and which cases a plan
+draws in ``plan.py``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ class PlannedOrder:
     plan: str
     """The plan's id."""
     digest: str
-    """SHA-256 of the file, by which a plan that was continued is known."""
+    """SHA-256 of the plan's file: another one means that the plan was continued or replaced."""
     drawn: tuple[Drawn, ...]
+    """The cases that the plan drew, in the order in which to label them."""
     sizes: Mapping[str, int]
     """The number of cases of each stratum, drawn or not, as far as the plan says."""
     phases: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """The phases, one for each time that cases were drawn: the first place, and the number of each stratum."""
+    """The phases, one for each time that cases were drawn: the index of the first one, and how many of each stratum."""
     within: float | None = None
     """The half-width that the plan is for."""
     contents: ContentSet | None = None
@@ -65,7 +66,7 @@ def load_order(folder: Path | None) -> PlannedOrder | None:
     plan, order = plan_members.get("id"), plan_members.get("order")
     if not isinstance(plan, str) or not plan or not isinstance(order, list):
         raise UsageError(f"{path} has no id or no order; draw the plan again (adjudge plan)")
-    cases = tuple(_read_drawn(path, plan, place, row) for place, row in enumerate(order))
+    cases = tuple(_read_drawn(path, plan, index, row) for index, row in enumerate(order))
     if len({row.case for row in cases}) != len(cases):
         raise UsageError(f"{path} names a case twice in its order; draw the plan again (adjudge plan)")
     sizes, within = _read_sizes(plan_members.get("strata")), plan_members.get("within")
@@ -81,7 +82,10 @@ def load_order(folder: Path | None) -> PlannedOrder | None:
 
 
 def _read_phases(phases: Any, strata: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The phases; none where they cannot be read: only the width of an interval depends on them."""
+    """Read the phases of a plan: for each, the index of its first case, and how many cases of each stratum were drawn.
+
+    None are returned where one cannot be read: only the width of an interval depends on them.
+    """
     read_phases = []
     for phase in phases if isinstance(phases, list) else []:
         first, counts = (phase.get("first"), phase.get("labels")) if isinstance(phase, Mapping) else (None, None)
@@ -94,43 +98,44 @@ def _read_phases(phases: Any, strata: int) -> tuple[tuple[int, tuple[int, ...]],
 
 
 def _read_sizes(strata: Any) -> Mapping[str, int]:
-    """The sizes of the strata; empty where they cannot be read, and then nothing is estimated from them."""
+    """Read the sizes of a plan's strata by their names; those that cannot be read are left out."""
     rows = [row for row in strata if isinstance(row, Mapping)] if isinstance(strata, list) else []
     sizes = {str(row.get("name")): row.get("size") for row in rows}
     return {name: size for name, size in sizes.items() if type(size) is int and size > 0}
 
 
-def _read_drawn(path: Path, plan: str, place: int, row: Any) -> Drawn:
-    """Read one case of a plan's order; its index is its position.
+def _read_drawn(path: Path, plan: str, index: int, row: Any) -> Drawn:
+    """Read one case of a plan's order, which is at the index ``index``.
 
     Raises ``UsageError`` for a row without a case, or whose stratum or probability is not valid.
     """
     if not isinstance(row, Mapping) or not isinstance(row.get("case"), str):
-        raise UsageError(f"{path}: order[{place}] names no case: {show(row)}; draw the plan again (adjudge plan)")
+        raise UsageError(f"{path}: order[{index}] names no case: {show(row)}; draw the plan again (adjudge plan)")
     try:
         design = LabelDesign(plan=plan, stratum=row.get("stratum"), p=row.get("p"))  # type: ignore[arg-type] - checked
     except UsageError as error:
-        raise UsageError(f"{path}: order[{place}] is no case of a plan ({error}); draw the plan again") from None
-    return Drawn(case=row["case"], position=place, stratum=design.stratum, p=design.p)
+        raise UsageError(f"{path}: order[{index}] is no case of a plan ({error}); draw the plan again") from None
+    return Drawn(case=row["case"], position=index, stratum=design.stratum, p=design.p)
 
 
 def order_complete(planned: Iterable[tuple[str, str]], times: Mapping[str, Any], early: Collection[str]) -> list[str]:
-    """Sort the cases of ``times`` in the order in which a rate counts them: that of their times.
+    """List the completely labelled cases of a plan in the order in which a rate counts them: by their times.
 
-    ``planned`` are case and stratum in the order of the plan. Those of ``early`` were not labelled because the plan
-    handed them out: somebody chose them, perhaps the worst first. Such a case comes when all that the plan has before
-    it in its stratum are there, and no sooner: the order would not be random any more.
+    ``planned`` are case and stratum in the order of the plan, ``times`` has the time at which each case was complete.
+    The cases in ``early`` were not labelled because the plan handed them out: somebody chose them, perhaps the worst
+    first. So such a case counts only when all cases that the plan has before it in its stratum are complete too, and
+    then not before these; otherwise the order would not be random any more.
     """
     ordered: list[tuple[Any, int, str]] = []
-    latest: dict[str, Any] = {}
-    waiting: set[str] = set()
-    for place, (case, stratum) in enumerate(planned):
+    latest_times: dict[str, Any] = {}
+    incomplete_strata: set[str] = set()  # with a case so far that is not complete
+    for index, (case, stratum) in enumerate(planned):
         if case not in times:
-            waiting.add(stratum)
-        elif case not in early or stratum not in waiting:
+            incomplete_strata.add(stratum)
+        elif case not in early or stratum not in incomplete_strata:
             time = times[case]
             if case in early:
-                time = max(time, latest.get(stratum, time))
-            latest[stratum] = max(time, latest.get(stratum, time))
-            ordered.append((time, place, case))
+                time = max(time, latest_times.get(stratum, time))
+            latest_times[stratum] = max(time, latest_times.get(stratum, time))
+            ordered.append((time, index, case))
     return [case for _, _, case in sorted(ordered)]

@@ -172,7 +172,7 @@ class LabelPlan:
     @property
     def drawn(self) -> tuple[int, ...]:
         """The number of cases of each stratum that were drawn so far."""
-        return tuple(sum(phase.labels[place] for phase in self.phases) for place in range(len(self.strata)))
+        return tuple(sum(phase.labels[index] for phase in self.phases) for index in range(len(self.strata)))
 
     @property
     def needed(self) -> LabelsNeeded:
@@ -292,17 +292,19 @@ class PlanStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class _Signals:
-    """The signals of a case without a label."""
+class _CaseSignals:
+    """The signals of one case: what a run says of it, as far as that tells without a label how likely it is good."""
 
     case: str
     subject: str
+    """The digest of its content."""
     verdict: bool | None
+    """True if the judge passed it; ``None`` is undecided."""
     score: float
     """All signals together, as ``score_signals`` has them."""
-    judged: float | None
+    judge_score: float | None
     """The judge's own score."""
-    votes: float | None
+    vote_share: float | None
     """The share of the other votes that pass."""
     outcome: LabelledVerdict
     """The verdict of most judgements, by which runs are compared."""
@@ -310,10 +312,11 @@ class _Signals:
 
 @dataclass(frozen=True, slots=True)
 class _RunSignals:
-    """The signals of all cases without a label."""
+    """The signals of all cases of a run."""
 
-    cases: list[_Signals]
+    cases: list[_CaseSignals]
     digest: str
+    """SHA-256 of every case with its verdict and score."""
     contents: ContentSet
     groups: int
     """The number of groups with several cases."""
@@ -406,9 +409,10 @@ def make_paired_plans(
     check_share("expect", expect)
     plan_seed = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
     first, second = _read_pair(before, after)
+    # For each plan: its run, the run that it is compared with, and the signals of its run.
     sides = [(before, after, first), (after, before, second)]
     cases = len(first.cases)
-    if _list_subjects(first) == _list_subjects(second):
+    if _list_subjects(first) == _list_subjects(second):  # two judges of the same contents
         sides = sides[:1]
         disagreement = _find_disagreement(first, second)
         if not disagreement:
@@ -419,12 +423,12 @@ def make_paired_plans(
         labels = estimate_labels_of_judges(cases, disagreement=disagreement, within=within)
     else:
         labels = estimate_labels_of_difference(cases, expect=expect, within=within)
-    ident, moment = make_id(), datetime.now(UTC)
+    plan_id, drawn_at = make_id(), datetime.now(UTC)
     plans = [
         LabelPlan(
-            id=ident,
+            id=plan_id,
             run=run.id,
-            at=moment,
+            at=drawn_at,
             seed=plan_seed,
             within=within,
             digest=signals.digest,
@@ -466,7 +470,7 @@ def _read_pair(before: Run, after: Run) -> tuple[_RunSignals, _RunSignals]:
 
 
 def _list_subjects(signals: _RunSignals) -> dict[str, str]:
-    """List the digest of each case's content."""
+    """List the digest of each case's content, by the id of the case."""
     return {case_signals.case: case_signals.subject for case_signals in signals.cases}
 
 
@@ -499,15 +503,15 @@ def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
         return plan
     drawn_so_far = sum(plan.drawn)
     kind: PhaseKind
-    total, kind = _find_total(plan, status.labelled, status.good, status.open), "spread"
+    total, kind = _estimate_total(plan, status.labelled, status.good, status.open), "spread"
     if len(plan.phases) > 1 or total <= drawn_so_far:
         total, kind = drawn_so_far + (status.more or STEP), "more"
     allocation = allocate_labels(plan.sizes, total, labelled=status.labelled, good=_add_half(status.good, status.open))
     return _draw_phase(plan, signals.cases, kind, allocation) if sum(allocation) else plan
 
 
-def _find_total(plan: LabelPlan, labelled: Sequence[int], good: Sequence[int], unsure: Sequence[int]) -> int:
-    """Find how many labels it takes in all, by those there are."""
+def _estimate_total(plan: LabelPlan, labelled: Sequence[int], good: Sequence[int], unsure: Sequence[int]) -> int:
+    """Estimate how many labels a plan needs in all, from the labelled, good and open cases of each stratum so far."""
     rates = [
         (good_count + 1) / (count + 2) for good_count, count in zip(_add_half(good, unsure), labelled, strict=True)
     ]
@@ -515,39 +519,42 @@ def _find_total(plan: LabelPlan, labelled: Sequence[int], good: Sequence[int], u
 
 
 def _add_half(good: Sequence[int], unsure: Sequence[int]) -> list[int]:
-    """The good cases, with half of the open ones: they may come out either way."""
-    return [x + count // 2 for x, count in zip(good, unsure, strict=True)]
+    """Add half of the open cases of each stratum to its good ones, because they may come out either way."""
+    return [good_count + open_count // 2 for good_count, open_count in zip(good, unsure, strict=True)]
 
 
 STEP = 60
 """The number of cases that are added where it is not known how many more it takes."""
 
 
-def _draw_phase(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels: Sequence[int]) -> LabelPlan:
-    """Add a phase with so many more cases of each stratum to a plan. Raises ``UsageError``."""
-    drawn_before = {case_signals.case for case_signals in plan.order}
-    heaps: list[list[tuple[int, str, str]]] = [[] for _ in plan.strata]
+def _draw_phase(plan: LabelPlan, signals: Sequence[_CaseSignals], kind: PhaseKind, labels: Sequence[int]) -> LabelPlan:
+    """Draw more cases at random, and return the plan with them as a new phase. Raises ``UsageError``.
+
+    ``labels`` is the number of cases to draw from each stratum.
+    """
+    drawn_before = {planned_case.case for planned_case in plan.order}
+    undrawn: list[list[tuple[int, str, str]]] = [[] for _ in plan.strata]  # position, case and subject, by stratum
     for case_signals in signals:
         if case_signals.case not in drawn_before:
-            place = find_position(plan.seed, case_signals.case)
-            stratum = _find_stratum(plan.strata, case_signals)
-            if stratum is None:
+            position = find_position(plan.seed, case_signals.case)
+            stratum_index = _find_stratum(plan.strata, case_signals)
+            if stratum_index is None:
                 raise UsageError(
                     f"the case {show(case_signals.case)} is in no stratum of the plan; draw the plan again"
                 )
-            heaps[stratum].append((place, case_signals.case, case_signals.subject))
+            undrawn[stratum_index].append((position, case_signals.case, case_signals.subject))
     drawn: list[PlannedCase] = []
-    for stratum, heap, count in zip(plan.strata, heaps, labels, strict=True):
+    for stratum, candidates, count in zip(plan.strata, undrawn, labels, strict=True):
         # The first by a keyed digest are a random sample, and the same one wherever the case stands in the data.
-        p = count / len(heap) if heap else 0.0
-        first = sorted(heap)[:count]
+        p = count / len(candidates) if candidates else 0.0
+        first = sorted(candidates)[:count]
         drawn += [PlannedCase(case=case, stratum=stratum.name, p=p, subject=subject) for _, case, subject in first]
     # Mixed by another digest: labels that come stratum by stratum would say little until all are there.
     mixed = sorted(
         drawn,
-        key=lambda case_signals: (
-            find_position(plan.seed, f"{len(plan.phases)}:{case_signals.case}"),
-            case_signals.case,
+        key=lambda planned_case: (
+            find_position(plan.seed, f"{len(plan.phases)}:{planned_case.case}"),
+            planned_case.case,
         ),
     )
     phase = PlanPhase(kind=kind, first=len(plan.order), labels=tuple(labels))
@@ -555,9 +562,9 @@ def _draw_phase(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, l
 
 
 def _read_signals(run: Run, plan: LabelPlan | None = None, *, keep: bool = True) -> _RunSignals:
-    """Read the signals of each case; raises ``UsageError`` where the run is not what ``plan`` was drawn from.
+    """Read the signals of each case of a finished run; raise ``UsageError`` if ``plan`` was not drawn from this run.
 
-    Without ``keep`` the cases are compared with the plan and forgotten.
+    Without ``keep`` the signals of single cases are not returned, to save memory where only the plan is checked.
     """
     if run.status != "finished":
         raise UsageError(
@@ -579,16 +586,20 @@ def _read_signals(run: Run, plan: LabelPlan | None = None, *, keep: bool = True)
 
 
 def _compare(run: Run, plan: LabelPlan | None, *, keep: bool) -> tuple[_RunSignals, str | None]:
-    """Compare a plan with the signals of each case; returns these, and how the plan differs."""
-    check, contents, listed, groups = PlanCheck(plan), ContentTally(), list[_Signals](), Counter[str]()
-    for items in _group_cases(run.items()):
-        subject = digest_content(items[0].case.content)
-        signals = check.add(items, subject)
+    """Read the signals of each case of a run, and compare a plan with them.
+
+    Returns the signals, and a sentence on how the plan differs; ``None`` if it does not, or there is no plan.
+    """
+    check, contents, listed, groups = PlanCheck(plan), ContentTally(), list[_CaseSignals](), Counter[str]()
+    for judgements in _group_cases(run.items()):
+        case = judgements[0].case
+        subject = digest_content(case.content)
+        signals = check.add(judgements, subject)
         if keep:
             listed.append(signals)
         contents.add(subject)
-        if items[0].case.group is not None:
-            groups[items[0].case.group] += 1
+        if case.group is not None:
+            groups[case.group] += 1
     content_set = contents.finish()
     problem = check.find_problem(run.id, content_set)
     return _RunSignals(listed, check.digest, content_set, sum(count > 1 for count in groups.values())), problem
@@ -613,15 +624,18 @@ class PlanCheck:
         self._drawn_count = 0
         """The drawn cases that the run has."""
         self._misfit: str | None = None
-        """The first case that the plan cannot have been drawn with, in words."""
+        """A sentence on the first case that contradicts the plan."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of every case with its verdict and score."""
         return self._hash.hexdigest()
 
-    def add(self, judgements: Sequence[RunItem], subject: str) -> _Signals:
-        """Note a case, and return its signals."""
+    def add(self, judgements: Sequence[RunItem], subject: str) -> _CaseSignals:
+        """Compare a case with the plan, and return its signals.
+
+        ``judgements`` are all that the run has of the case, and ``subject`` is the digest of its content.
+        """
         for judgement in judgements:
             row = [
                 judgement.case.id,
@@ -633,27 +647,33 @@ class PlanCheck:
             self._hash.update(json.dumps(row).encode() + b"\n")
         signals = _find_signals(judgements, subject)
         if self._plan is not None and self._misfit is None:
-            self._compare(self._plan, signals)
+            self._compare_case(self._plan, signals)
         return signals
 
-    def _compare(self, plan: LabelPlan, signals: _Signals) -> None:
-        """Count a case in its stratum, and note its place in the order of the seed, which is that of the draw."""
+    def _compare_case(self, plan: LabelPlan, signals: _CaseSignals) -> None:
+        """Count a case in its stratum, and compare it with the plan's row of it if it was drawn.
+
+        The positions of the last drawn and the first undrawn case are kept: the seed draws those in front.
+        """
         stratum = _find_stratum(plan.strata, signals)
         if stratum is None:
             self._misfit = f"the case {show(signals.case)} is in none of its strata"
             return
         self._sizes[stratum] += 1
-        place, drawn = (find_position(plan.seed, signals.case), signals.case), self._drawn.get(signals.case)
+        position, drawn = (find_position(plan.seed, signals.case), signals.case), self._drawn.get(signals.case)
         if drawn is None:
-            self._first_undrawn[stratum] = min(place, self._first_undrawn.get(stratum, place))
+            self._first_undrawn[stratum] = min(position, self._first_undrawn.get(stratum, position))
             return
         self._drawn_count += 1
-        self._last_drawn[stratum] = max(place, self._last_drawn.get(stratum, place))
+        self._last_drawn[stratum] = max(position, self._last_drawn.get(stratum, position))
         if drawn.stratum != plan.strata[stratum].name or drawn.subject != signals.subject:
             self._misfit = f"the drawn case {show(signals.case)} has another verdict or content in it"
 
     def find_problem(self, run: str, contents: ContentSet) -> str | None:
-        """Find how the plan differs from the run that was read, ``None``: it was drawn from this run."""
+        """Find how the plan differs from the run whose cases were added; ``None`` if it was drawn from this run.
+
+        ``run`` is the id of the run, and ``contents`` are those of all its cases.
+        """
         plan = self._plan
         if plan is None:
             return None
@@ -663,27 +683,28 @@ class PlanCheck:
             return "its verdicts changed since the plan was drawn, so nobody knows any more how likely a case was drawn"
         if self._misfit is not None or self._drawn_count < len(plan.order):
             return self._misfit or "the plan names cases that the run does not have"
-        return next((misfit for place in range(len(plan.strata)) if (misfit := self._find_misfit(plan, place))), None)
+        for index in range(len(plan.strata)):
+            problem = self._find_stratum_problem(plan, index)
+            if problem:
+                return problem
+        return None
 
-    def _find_misfit(self, plan: LabelPlan, place: int) -> str | None:
-        """Find how a stratum differs from the run, as a sentence; ``None`` if it does not."""
-        stratum = plan.strata[place]
-        if self._sizes[place] != stratum.size:
+    def _find_stratum_problem(self, plan: LabelPlan, index: int) -> str | None:
+        """Find how a stratum of the plan, given by its index, differs from the run; ``None`` if it does not."""
+        stratum = plan.strata[index]
+        if self._sizes[index] != stratum.size:
             return (
                 f"the plan says that {stratum.size:,} cases are in the stratum {show(stratum.about or stratum.name)}, "
-                f"and by their verdicts {self._sizes[place]:,} are"
+                f"and by their verdicts {self._sizes[index]:,} are"
             )
-        if (
-            place in self._last_drawn
-            and place in self._first_undrawn
-            and self._last_drawn[place] > self._first_undrawn[place]
-        ):
+        has_both = index in self._last_drawn and index in self._first_undrawn
+        if has_both and self._last_drawn[index] > self._first_undrawn[index]:
             return f"its cases of the stratum {show(stratum.about or stratum.name)} are not those that its seed draws"
         return None
 
 
 def describe_other_contents(drawn_from: ContentSet, contents: ContentSet | None) -> str:
-    """Describe that a plan is not of some contents, in a few words."""
+    """Write how the contents that a plan was drawn from differ from those of a run; ``None`` is an unfinished run."""
     if contents is None:
         return f"the plan was drawn from {drawn_from.cases:,} cases, and the run is not finished any more"
     if drawn_from.cases == contents.cases:
@@ -692,10 +713,10 @@ def describe_other_contents(drawn_from: ContentSet, contents: ContentSet | None)
 
 
 def find_plan_problem(run: Run) -> str | None:
-    """Find why the plan in a run's folder is not one of its contents, ``None``: it is, or there is none.
+    """Find why the plan in a run's folder was not drawn from the run's contents; ``None`` if it was, or there is none.
 
-    A plan that was made for another run of the same contents is one: only its own run has the verdicts to check it by.
-    Raises ``UsageError`` for a file that is no plan.
+    The plan of another run of the same contents is accepted: its strata cannot be checked without the other run's
+    verdicts. Raises ``UsageError`` for a file that is no plan.
     """
     plan = read_plan(run.folder)
     if plan is None:
@@ -708,12 +729,12 @@ def find_plan_problem(run: Run) -> str | None:
 
 
 def find_case_stratum(plan: LabelPlan, judgements: Sequence[RunItem], subject: str) -> str | None:
-    """Find the stratum of a case, drawn or not, of the run that a plan was drawn from; ``None`` for a case of another.
+    """Find the name of a case's stratum, drawn or not, in the run that a plan was drawn from; ``None`` if it has none.
 
     ``judgements`` are all that the run has of the case, and ``subject`` is the digest of its content.
     """
-    place = _find_stratum(plan.strata, _find_signals(judgements, subject))
-    return None if place is None else plan.strata[place].name
+    index = _find_stratum(plan.strata, _find_signals(judgements, subject))
+    return None if index is None else plan.strata[index].name
 
 
 def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
@@ -728,35 +749,45 @@ def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
         yield group
 
 
-def _find_signals(judgements: Sequence[RunItem], subject: str) -> _Signals:
+def _find_signals(judgements: Sequence[RunItem], subject: str) -> _CaseSignals:
     """Find the signals of a case: verdict and score of its first judgement, and the votes beside it.
 
     Votes are the later judgements and the seats of the first one; those that are undecided are no votes.
     """
     first, *repeats = [judgement.result for judgement in judgements]
-    votes = [result.outcome for result in repeats]
+    vote_outcomes = [result.outcome for result in repeats]
     if isinstance(first, JudgeChainResult):
-        votes += [result.outcome for result in first.results]
+        vote_outcomes += [result.outcome for result in first.results]
     verdict = None if first.outcome == "undecided" else first.outcome == "passed"
-    score = first.score if isinstance(first, JudgeResult) and verdict is not None else None
-    decided = [vote == "passed" for vote in votes if vote != "undecided"]
-    value = score_signals(verdict=verdict, votes=decided, score=None if score is None else min(max(score, 0.0), 1.0))
-    share = sum(decided) / len(decided) if decided else None
-    outcome = find_majority_verdict(Counter(judgement.result.outcome for judgement in judgements))
-    return _Signals(judgements[0].case.id, subject, verdict, value, score, share, outcome)
+    judge_score = first.score if isinstance(first, JudgeResult) and verdict is not None else None
+    votes = [outcome == "passed" for outcome in vote_outcomes if outcome != "undecided"]
+    clipped_score = None if judge_score is None else min(max(judge_score, 0.0), 1.0)
+    return _CaseSignals(
+        case=judgements[0].case.id,
+        subject=subject,
+        verdict=verdict,
+        score=score_signals(verdict=verdict, votes=votes, score=clipped_score),
+        judge_score=judge_score,
+        vote_share=sum(votes) / len(votes) if votes else None,
+        outcome=find_majority_verdict(Counter(judgement.result.outcome for judgement in judgements)),
+    )
 
 
-def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratum, ...]:
-    """Strata of the cases that were decided by their scores; undecided ones are a stratum, or join the smallest."""
+def _make_strata(signals: Sequence[_CaseSignals], expect: float) -> tuple[PlanStratum, ...]:
+    """Divide cases into strata by the score of their signals; cases without a verdict are a stratum of their own.
+
+    Too few of these join the smallest stratum instead. What tells strata of one verdict from each other is left out of
+    ``about`` where a verdict has one stratum.
+    """
     decided = [case_signals for case_signals in signals if case_signals.verdict is not None]
     undecided = len(signals) - len(decided)
-    places = group_scores([case_signals.score for case_signals in decided]) if decided else ()
-    groups: dict[int, list[_Signals]] = {}
-    for place, case_signals in zip(places, decided, strict=True):
-        groups.setdefault(place, []).append(case_signals)
-    strata = [_make_stratum(groups[place], expect) for place in sorted(groups)]
+    numbers = group_scores([case_signals.score for case_signals in decided]) if decided else ()
+    groups: dict[int, list[_CaseSignals]] = {}
+    for number, case_signals in zip(numbers, decided, strict=True):
+        groups.setdefault(number, []).append(case_signals)
+    strata = [_make_stratum(groups[number], expect) for number in sorted(groups)]
     if undecided and strata and undecided < LEAST_CASES:
-        smallest = min(range(len(strata)), key=lambda place: strata[place].size)
+        smallest = min(range(len(strata)), key=lambda index: strata[index].size)
         strata[smallest] = replace(strata[smallest], size=strata[smallest].size + undecided, undecided=True)
     elif undecided:
         strata.append(PlanStratum(name="", about="undecided", size=undecided, undecided=True, expected=0.5))
@@ -767,16 +798,16 @@ def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratu
     )
 
 
-def _make_stratum(group: Sequence[_Signals], expect: float) -> PlanStratum:
+def _make_stratum(group: Sequence[_CaseSignals], expect: float) -> PlanStratum:
     """Make a stratum of decided cases, still without a name.
 
     ``expect`` is the share of verdicts that people are expected to agree with, from which the share of good cases
     follows.
     """
     passed = sum(case_signals.verdict is True for case_signals in group)
-    share, scores = passed / len(group), [case_signals.score for case_signals in group]
-    verdict = "passed" if share == 1 else "failed" if share == 0 else MIXED
-    expected = share * expect + (1 - share) * (1 - expect)
+    passed_share, scores = passed / len(group), [case_signals.score for case_signals in group]
+    verdict = "passed" if passed_share == 1 else "failed" if passed_share == 0 else MIXED
+    expected = passed_share * expect + (1 - passed_share) * (1 - expect)
     # ``read_verdict`` reads the verdict back.
     about = ", ".join((verdict, *_describe_signals(group)))
     return PlanStratum(name="", about=about, size=len(group), low=min(scores), high=max(scores), expected=expected)
@@ -787,40 +818,44 @@ MIXED = "mixed"
 
 
 def read_verdict(stratum: PlanStratum) -> str:
-    """Read the verdict of a stratum's cases, with which ``about`` begins; empty where one stratum has all."""
+    """Read the verdict of a stratum's cases from the beginning of ``about``; empty where one stratum has all cases."""
     return stratum.about.partition(",")[0]
 
 
-def _describe_signals(group: Sequence[_Signals]) -> Iterator[str]:
-    """Describe the judge's scores of some cases and the votes on them, as far as every case has them."""
-    scores = [case_signals.judged for case_signals in group if case_signals.judged is not None]
-    votes = [100 * case_signals.votes for case_signals in group if case_signals.votes is not None]
+def _describe_signals(group: Sequence[_CaseSignals]) -> Iterator[str]:
+    """Yield the range of the judge's scores of some cases, and of the votes on them, as far as every case has them."""
+    scores = [case_signals.judge_score for case_signals in group if case_signals.judge_score is not None]
+    percentages = [100 * case_signals.vote_share for case_signals in group if case_signals.vote_share is not None]
     if len(scores) == len(group):
-        yield f"score {_format_between(scores, digits=2)}"
-    if len(votes) == len(group):
-        yield f"{_format_between(votes, digits=0)} % of votes pass"
+        yield f"score {_format_range(scores, digits=2)}"
+    if len(percentages) == len(group):
+        yield f"{_format_range(percentages, digits=0)} % of votes pass"
 
 
-def _format_between(values: Sequence[float], *, digits: int) -> str:
+def _format_range(values: Sequence[float], *, digits: int) -> str:
+    """Write the least and the greatest of some numbers, such as ``0.20 to 0.45``; one number where they are equal."""
     return " to ".join(dict.fromkeys(format_apart(min(values), max(values), digits=digits)))
 
 
 def _name_strata(strata: Sequence[PlanStratum], seed: int) -> tuple[PlanStratum, ...]:
-    """Name strata in an order of the seed: labels name them, and a rater is not to read the verdict from that."""
-    order = sorted(range(len(strata)), key=lambda place: find_position(seed, f"stratum {place}"))
-    return tuple(replace(stratum, name=f"s{order.index(place) + 1}") for place, stratum in enumerate(strata))
+    """Name strata s1, s2 and so on, in a random order by the seed.
+
+    Labels have these names, and a rater must not read the verdict from them.
+    """
+    order = sorted(range(len(strata)), key=lambda index: find_position(seed, f"stratum {index}"))
+    return tuple(replace(stratum, name=f"s{order.index(index) + 1}") for index, stratum in enumerate(strata))
 
 
-def _find_stratum(strata: Sequence[PlanStratum], case_signals: _Signals) -> int | None:
-    """Find the place of the stratum that a case falls into, by its verdict and signals; ``None`` if there is none."""
-    for place, stratum in enumerate(strata):
+def _find_stratum(strata: Sequence[PlanStratum], case_signals: _CaseSignals) -> int | None:
+    """Find the index of the stratum that a case falls into, by its verdict and signals; ``None`` if there is none."""
+    for index, stratum in enumerate(strata):
         if case_signals.verdict is None and stratum.undecided:
-            return place
-        within = (
+            return index
+        is_in_range = (
             stratum.low is not None and stratum.high is not None and stratum.low <= case_signals.score <= stratum.high
         )
-        if case_signals.verdict is not None and within:
-            return place
+        if case_signals.verdict is not None and is_in_range:
+            return index
     return None
 
 
@@ -855,45 +890,41 @@ def find_plan_status(
     truths = find_truths(counted_labels.labels, criterion=criterion).items()
     labelled_truths = {case: truth for case, truth in truths if truth.labels or truth.adjudication}
     drawn_cases = {planned_case.case for planned_case in plan.order}
-    ready = {
+    complete_truths = {
         case: truth
         for case, truth in labelled_truths.items()
-        if case in counted_labels.bound and _is_done(truth, per_case)
+        if case in counted_labels.bound and _is_complete(truth, per_case)
     }
-    done = {planned_case.case: ready[planned_case.case] for planned_case in plan.order if planned_case.case in ready}
-    values = {case: _read_truth(plan, truth) for case, truth in done.items()}
-    planned_cases = _find_planned(plan, values)
+    # The drawn cases that count, in the order of the plan; and whether each is good, with ``None`` for open ones.
+    counted = {drawn.case: complete_truths[drawn.case] for drawn in plan.order if drawn.case in complete_truths}
+    values = {case: _read_truth(plan, truth) for case, truth in counted.items()}
+    planned_cases = _find_planned(plan, values)  # None until it is known how many cases to draw
     live = compute_live_rate(
-        plan.sizes, _order_draws(plan, done, values, per_case), allocations=plan.allocations, level=level
+        plan.sizes, _order_draws(plan, counted, values, per_case), allocations=plan.allocations, level=level
     )
     labelled, good, unsure = _count_by_stratum(plan, plan.order, values)
-    missing = [
-        planned_case
-        for planned_case in (plan.order if planned_cases is None else planned_cases)
-        if planned_case.case not in values
-    ]
+    needed_cases = plan.order if planned_cases is None else planned_cases
+    missing = [drawn for drawn in needed_cases if drawn.case not in values]
     undrawn = 0
     if planned_cases is None and not missing:
-        undrawn = _find_total(plan, labelled, good, unsure) - len(plan.order)
-    whole = planned_cases is not None and not missing
+        undrawn = _estimate_total(plan, labelled, good, unsure) - len(plan.order)
+    are_all_labelled = planned_cases is not None and not missing
     elsewhere = [truth for case, truth in labelled_truths.items() if case not in drawn_cases]
     return PlanStatus(
-        pending=tuple(planned_case for planned_case in plan.order if planned_case.case not in done),
+        pending=tuple(drawn for drawn in plan.order if drawn.case not in counted),
         labelled=labelled,
         good=good,
         open=unsure,
         elsewhere=len(elsewhere),
-        before=sum(_was_before(truth, plan) for truth in elsewhere),
+        before=sum(_was_labelled_before(truth, plan) for truth in elsewhere),
         other_contents=counted_labels.other_contents,
         unbound=sum(case in drawn_cases and case not in counted_labels.bound for case in labelled_truths),
         live=live,
         planned=None if planned_cases is None else len(planned_cases),
         left=len(missing) + undrawn,
-        beyond=0
-        if planned_cases is None
-        else sum(planned_case.case in values for planned_case in plan.order[len(planned_cases) :]),
-        truths=_digest_truths(plan, planned_cases, done) if planned_cases is not None and whole else None,
-        once=_find_once(plan, planned_cases, values) if planned_cases is not None and whole else None,
+        beyond=0 if planned_cases is None else sum(drawn.case in values for drawn in plan.order[len(planned_cases) :]),
+        truths=_digest_truths(plan, planned_cases, counted) if planned_cases is not None and are_all_labelled else None,
+        once=_estimate_once(plan, planned_cases, values) if planned_cases is not None and are_all_labelled else None,
         more=estimate_more_labels(live, within=plan.within),
         # Never by the ordinary interval: whoever looks at that until it is narrow stops where chance made it narrow.
         enough=live.half_width <= plan.within,
@@ -913,7 +944,10 @@ class BoundLabels:
 
 
 def select_bound(plan: LabelPlan, labels: Iterable[Label]) -> BoundLabels:
-    """Set the labels of another content than the plan drew aside."""
+    """Leave out the labels of drawn cases that are of another content than the plan drew.
+
+    The result also names the drawn cases whose content is known to have been read (``bound``).
+    """
     subjects = {planned_case.case: planned_case.subject for planned_case in plan.order}
     counted, bound, other_contents = [], set[str](), 0
     for label in labels:
@@ -929,26 +963,23 @@ def select_bound(plan: LabelPlan, labels: Iterable[Label]) -> BoundLabels:
 
 
 def find_designs(plan: LabelPlan, labels: Sequence[Label]) -> dict[str, LabelDesign]:
-    """Find how each labelled case of a plan was drawn, as far as it counts: the same cases as in the live interval.
+    """Find the designs of the labelled cases of a plan that count, by case id: the same cases as in the live interval.
 
-    A case that was labelled before the plan was drawn counts when the plan's cases before it in its stratum are
+    A case that was labelled before the plan was drawn counts only when the plan's cases before it in its stratum are
     labelled too: somebody may have labelled the worst first.
     """
     bound_labels = select_bound(plan, labels)
-    times: dict[str, datetime | None] = {}
+    first_times: dict[str, datetime | None] = {}  # of each case's labels; None if one of them has no time
     for label in bound_labels.labels:
         if label.case in bound_labels.bound and label.subject is not None and label.kind in ("person", "adjudication"):
-            earliest, at = times.get(label.case, label.at), label.at
-            times[label.case] = None if earliest is None or at is None else min(earliest, at)
-    known_times = {case: time for case, time in times.items() if time is not None}
-    counted = set(times)
-    if len(known_times) == len(times):
+            earliest, time = first_times.get(label.case, label.at), label.at
+            first_times[label.case] = None if earliest is None or time is None else min(earliest, time)
+    known_times = {case: time for case, time in first_times.items() if time is not None}
+    counted = set(first_times)
+    if len(known_times) == len(first_times):
         early = {case for case, time in known_times.items() if time < plan.at}
-        counted = set(
-            order_complete(
-                ((planned_case.case, planned_case.stratum) for planned_case in plan.order), known_times, early
-            )
-        )
+        planned = ((planned_case.case, planned_case.stratum) for planned_case in plan.order)
+        counted = set(order_complete(planned, known_times, early))
     designs: dict[tuple[str, float], LabelDesign] = {}
     for planned_case in plan.order:
         designs.setdefault((planned_case.stratum, planned_case.p), plan.make_design(planned_case))
@@ -959,11 +990,13 @@ def find_designs(plan: LabelPlan, labels: Sequence[Label]) -> dict[str, LabelDes
     }
 
 
-def _is_done(truth: Truth | None, per_case: int) -> bool:
+def _is_complete(truth: Truth | None, per_case: int) -> bool:
+    """Return whether enough people labelled a case, or somebody settled it."""
     return truth is not None and (truth.adjudication is not None or len(truth.labels) >= per_case)
 
 
-def _was_before(truth: Truth, plan: LabelPlan) -> bool:
+def _was_labelled_before(truth: Truth, plan: LabelPlan) -> bool:
+    """Return whether all labels of a case are known to be older than the plan."""
     labels = [*truth.labels, *([truth.adjudication] if truth.adjudication is not None else [])]
     return all(label.at is not None and label.at < plan.at for label in labels)
 
@@ -980,7 +1013,10 @@ class _StratumCounts(NamedTuple):
 def _count_by_stratum(
     plan: LabelPlan, cases: Iterable[PlannedCase], values: Mapping[str, bool | None]
 ) -> _StratumCounts:
-    """Count the labelled, good and open cases of each stratum."""
+    """Count the labelled, good and open cases of each stratum.
+
+    ``values`` says of each case that counts whether it is good; ``None`` is open.
+    """
     counts: Counter[tuple[str, bool | None]] = Counter(
         (planned_case.stratum, values[planned_case.case]) for planned_case in cases if planned_case.case in values
     )
@@ -994,36 +1030,42 @@ def _count_by_stratum(
 
 
 def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[PlannedCase, ...] | None:
-    """The cases of the pilot and of what was drawn after it; ``None`` where that is not known yet."""
-    later = next((phase.first for phase in plan.phases if phase.kind == "more"), len(plan.order))
+    """Find the cases planned for one look: all that were drawn, but for phases of the kind ``more``.
+
+    ``None`` while only the pilot was drawn, unless it is labelled and its labels need no further cases.
+    """
+    planned_count = next((phase.first for phase in plan.phases if phase.kind == "more"), len(plan.order))
     if len(plan.phases) == 1 and not plan.is_whole:
         labelled, good, unsure = _count_by_stratum(plan, plan.order, values)
-        if sum(labelled) < len(plan.order) or _find_total(plan, labelled, good, unsure) > len(plan.order):
+        if sum(labelled) < len(plan.order) or _estimate_total(plan, labelled, good, unsure) > len(plan.order):
             return None
-    return plan.order[:later]
+    return plan.order[:planned_count]
 
 
 def _order_draws(
-    plan: LabelPlan, done: Mapping[str, Truth], values: Mapping[str, bool | None], per_case: int
+    plan: LabelPlan, counted: Mapping[str, Truth], values: Mapping[str, bool | None], per_case: int
 ) -> list[tuple[int, bool | None]]:
-    """List the stratum and the value (good or not) of each case that counts, in the order in which they count."""
-    names = {stratum.name: place for place, stratum in enumerate(plan.strata)}
+    """List the stratum's index and the value (good or not) of each case that counts, in the order in which they count.
+
+    That is the order of the times of their labels, or the plan's where a label has no time.
+    """
+    indexes = {stratum.name: index for index, stratum in enumerate(plan.strata)}
     draws = [
-        (names[planned_case.stratum], values[planned_case.case])
+        (indexes[planned_case.stratum], values[planned_case.case])
         for planned_case in plan.order
         if planned_case.case in values
     ]
-    times = {case: _find_time(truth, per_case) for case, truth in done.items()}
+    times = {case: _find_time(truth, per_case) for case, truth in counted.items()}
     if any(time is None for time in times.values()):
         return draws
     early = {case for case, time in times.items() if time is not None and time < plan.at}
-    strata = {planned_case.case: names[planned_case.stratum] for planned_case in plan.order}
+    strata = {planned_case.case: indexes[planned_case.stratum] for planned_case in plan.order}
     ordered = order_complete(((planned_case.case, planned_case.stratum) for planned_case in plan.order), times, early)
     return [(strata[case], values[case]) for case in ordered]
 
 
 def _find_time(truth: Truth, per_case: int) -> datetime | None:
-    """Find when a case was complete; ``None`` where a label has no time."""
+    """Find the time at which a case had enough labels, or was settled; ``None`` where a label has no time."""
     times = [label.at for label in truth.labels]
     if len(times) >= per_case:
         return None if None in times else sorted(time for time in times if time is not None)[per_case - 1]
@@ -1031,7 +1073,10 @@ def _find_time(truth: Truth, per_case: int) -> datetime | None:
 
 
 def _read_truth(plan: LabelPlan, truth: Truth) -> bool | None:
-    """Read the truth of a case that counts: of a pair, whether the first is preferred. Raises ``UsageError``."""
+    """Read whether a case is good, or of a pair whether the first side is preferred.
+
+    ``None`` where people do not settle it. Raises ``UsageError`` for a value that a plan cannot count.
+    """
     if truth.heap in {"cannot_tell", "unresolved"}:
         return None
     if plan.pairs:
@@ -1053,26 +1098,28 @@ def _read_truth(plan: LabelPlan, truth: Truth) -> bool | None:
 _PREFERENCES: tuple[TruthHeap, ...] = ("first", "second", "tie")
 
 
-def _find_once(
+def _estimate_once(
     plan: LabelPlan, planned: Sequence[PlannedCase], values: Mapping[str, bool | None]
 ) -> WeightedShare | None:
-    """The interval for one look at the planned labels, by the function that computes every corrected rate."""
+    """Estimate the rate with its interval for one look, once all planned cases are labelled.
+
+    It is computed as every corrected rate is. ``None`` where people settled none of the cases.
+    """
     counts = Counter((planned_case.stratum, values[planned_case.case]) for planned_case in planned)
-    rate = make_internal_rate(
-        make_strata({planned_case.name: planned_case.size for planned_case in plan.strata}, counts)
-    )
+    rate = make_internal_rate(make_strata({stratum.name: stratum.size for stratum in plan.strata}, counts))
     if not isinstance(rate, CorrectedRate):
         return None
     return WeightedShare(value=rate.value, low=rate.low, high=rate.high)
 
 
 def _digest_truths(plan: LabelPlan, planned: Sequence[PlannedCase], truths: Mapping[str, Truth]) -> str:
-    rows = sorted((case.case, _mark_truth(plan, truths[case.case])) for case in planned)
+    """Compute the SHA-256 of the planned cases with their truths, by which a changed label is found."""
+    rows = sorted((case.case, _encode_truth(plan, truths[case.case])) for case in planned)
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def _mark_truth(plan: LabelPlan, truth: Truth) -> bool | str | None:
-    """The truth of a case in a digest: of a pair the side, because a tie is another truth than the second."""
+def _encode_truth(plan: LabelPlan, truth: Truth) -> bool | str | None:
+    """Return the truth of a case as it is digested: of a pair the side, so that a tie differs from the second side."""
     return truth.heap if truth.heap in _PREFERENCES else _read_truth(plan, truth)
 
 
@@ -1098,9 +1145,9 @@ def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
 
 
 def _replace_plan(plan: LabelPlan, fresh: Path, path: Path) -> None:
-    """Give the file its name; a plan that is there stays, unless it is the one that was continued.
+    """Move the file ``fresh``, in which a plan was written, to ``path``.
 
-    Raises ``UsageError``.
+    Raises ``UsageError`` where another plan is there, unless ``plan`` continues that one.
     """
     # A lock file, because to look and then to replace would let a second plan in between.
     with _hold_lock(path.parent / LOCK_FILE):
@@ -1116,7 +1163,7 @@ def _replace_plan(plan: LabelPlan, fresh: Path, path: Path) -> None:
 
 @contextmanager
 def _hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock that one process at a time has; it goes with the process. Raises ``UsageError``."""
+    """Hold a lock on a file that one process at a time has, and that ends with the process. Raises ``UsageError``."""
     try:
         lock = open_sqlite(path, mode="make", prepare=lambda opened: opened.execute("BEGIN EXCLUSIVE"))
     except UNUSABLE as error:
@@ -1172,12 +1219,13 @@ def _read_plan(path: Path, text: str) -> LabelPlan:
 def _check_counts(path: Path, plan: LabelPlan) -> None:
     """Raise ``UsageError`` for a plan whose parts do not fit together: its probabilities would be made up."""
     names = [stratum.name for stratum in plan.strata]
-    drawn = [sum(planned_case.stratum == name for planned_case in plan.order) for name in names]
+    drawn_counts = [sum(planned_case.stratum == name for planned_case in plan.order) for name in names]
     fits = all(len(phase.labels) == len(names) and sum(phase.labels) > 0 for phase in plan.phases)
     fits = fits and plan.within > 0 and all(0 < planned_case.p <= 1 for planned_case in plan.order)
-    fits = fits and all(number <= size for number, size in zip(drawn, plan.sizes, strict=True))
+    fits = fits and all(count <= size for count, size in zip(drawn_counts, plan.sizes, strict=True))
     fits = fits and sum(plan.sizes) == plan.contents.cases
-    if not fits or len(set(names)) < len(names) or list(plan.drawn) != drawn or sum(drawn) != len(plan.order):
+    fits = fits and len(set(names)) == len(names)
+    if not fits or list(plan.drawn) != drawn_counts or sum(drawn_counts) != len(plan.order):
         raise UsageError(f"{path} is damaged (its parts do not fit together); delete it, and draw another plan")
 
 

@@ -1,4 +1,4 @@
-"""The queue of labelling: who gets which case next, and what became of it. A terminal and a web page both use it.
+"""The queue of labelling: it hands cases to raters and keeps their answers. A terminal and a web page both use it.
 
 The case that comes next is found in ``store.py`` (``find_next``); the order of all cases is set in ``intake.py``, and
 the settled label of a case is decided in ``truth.py``.
@@ -30,7 +30,7 @@ from adjudge.labels.agreement import LabelAgreement, compute_label_agreement
 from adjudge.labels.intake import read_sizes, update_cases
 from adjudge.labels.order import PlannedOrder, load_order, order_complete
 from adjudge.labels.source import LabelSource, SourceCase, open_source
-from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, OrderPlace, find_position
+from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, OrderPosition, find_position
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.rubric.file import load_rubric
@@ -47,7 +47,7 @@ LONGEST_LEASE = 30 * 86_400.0
 MOST_RATERS = 1_000
 
 _PACED = 21
-"""Answers that the pace is taken from."""
+"""The number of last answers from which a rater's pace is computed."""
 
 _PAUSE = timedelta(minutes=10)
 """Between two answers further apart, the rater did something else."""
@@ -89,13 +89,13 @@ class LabelQueue:
         self._per_case = check_whole_number("per_case", per_case, least=1, most=MOST_RATERS)
         self._mode: LabelMode = "criteria" if check_flag("by_criterion", by_criterion) else "whole"
         check_seconds("lease_seconds", lease_seconds, most=LONGEST_LEASE)
-        self._seconds = float(lease_seconds)
+        self._lease_seconds = float(lease_seconds)
         self._session = secrets.token_hex(8)
         if seed is not None:
             check_whole_number("seed", seed, least=0)
-        chosen = load_rubric(rubric) if rubric is not None else None
-        self._source, default = open_source(source, rubric=chosen, pairs=check_flag("pairs", pairs))
-        self._store = _open_store(self._source, _check_place(store, default), seed)
+        loaded_rubric = load_rubric(rubric) if rubric is not None else None
+        self._source, default_path = open_source(source, rubric=loaded_rubric, pairs=check_flag("pairs", pairs))
+        self._store = _open_store(self._source, _choose_path(store, default_path), seed)
 
     @property
     def path(self) -> Path:
@@ -148,9 +148,10 @@ class LabelQueue:
                     self._mark_done(name, rater, session)
                     continue
                 self._store.mark_seen([name], rater, "drawn")
-                if (contents := self._store.find_contents()) is not None:
+                contents = self._store.find_contents()
+                if contents is not None:
                     self._store.mark_seen([name], rater, _name_draw(contents))
-                until = self._store.take_lease(name, rater, session, self._mode, self._seconds)
+                until = self._store.take_lease(name, rater, session, self._mode, self._lease_seconds)
                 was_skipped = skipped or self._store.has_skipped(name, rater, session, self._mode)
                 return self._make_task(source_case, rater, criterion, until, blind=blind, skipped=was_skipped)
 
@@ -165,7 +166,11 @@ class LabelQueue:
         skipped: bool = False,
         others: tuple[Label, ...] = (),
     ) -> LabelTask:
-        """Make the task of labelling a case; one that shows the judge's results is noted as not blind."""
+        """Make the task of labelling a case, which its rater has until a time in seconds since 1970.
+
+        If it shows the judge's results, the file remembers that the rater has seen them. ``others`` are the labels to
+        show, where a difference is to be settled.
+        """
         case = source_case.case
         if not check_flag("blind", blind) and source_case.results:
             self._store.mark_seen([case.id], rater, "verdict")
@@ -223,9 +228,10 @@ class LabelQueue:
             for seq, before in self._store.list_answers(case, rater):
                 if before.criterion == criterion and before.kind == "person":
                     self._take_back(seq, rater, session, case, self._mode)
-            done = len(self._list_open(source_case, rater)) <= 1
-            self._add_label(label, session, self._mode, done=done, drawn=self._find_place(case, rater))
-            if done:
+            # The answer to the last criterion that was unanswered, or to the case as a whole.
+            is_done = len(self._list_unanswered(source_case, rater)) <= 1
+            self._add_label(label, session, self._mode, done=is_done, drawn=self._find_order_position(case, rater))
+            if is_done:
                 self._store.free_leases(session, case)
             return label
 
@@ -254,7 +260,7 @@ class LabelQueue:
     def _undo_last(self, rater: str, session: str, mode: LabelMode) -> UndoneAnswer | None:
         """Take back the last answer or skip, and hand its case to the rater again; ``None`` if there is none.
 
-        A mark made since then that all of the case is answered is taken back too, because it is not true any more.
+        If the case was marked as answered in full since then, that mark is taken back too.
         """
         with self._store.change():
             last = self._store.find_last(rater, session, mode)
@@ -264,7 +270,7 @@ class LabelQueue:
             for seq in self._store.list_marks(last.case, rater, mode, after=last.seq):
                 self._take_back(seq, rater, session, last.case, mode)
             self._store.free_leases(session)
-            self._store.take_lease(last.case, rater, session, mode, self._seconds)
+            self._store.take_lease(last.case, rater, session, mode, self._lease_seconds)
             return UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
 
     def find_undoable(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
@@ -291,7 +297,7 @@ class LabelQueue:
         with self._store.change():
             source_case = self._read_source_case(case)
             answered = any(label.kind == "person" for _, label in self._store.list_answers(case, rater))
-            if not answered or self._list_open(source_case, rater):
+            if not answered or self._list_unanswered(source_case, rater):
                 raise UsageError(f"{show(rater)} has not labelled the case {show(case)}; label it first")
             self._store.mark_seen([case], rater, "others")
             return tuple(label for label in self._store.labels(case) if label.kind in ("person", "adjudication"))
@@ -397,15 +403,16 @@ class LabelQueue:
         session = session or self._session
         with self._store.change():
             self._check_criterion(self._read_source_case(case), criterion)
-            mode, at = self._mode, self._store.find_time()
+            mode, time = self._mode, self._store.find_time()
             self._store.add(
                 Event(action="comment", rater=rater, session=session, case=case, mode=mode, criterion=criterion,
-                      text=text), at=at,
+                      text=text), at=time,
             )  # fmt: skip
-            answers = [(seq, label) for seq, label in self._store.list_answers(case, rater) if label.kind == "person"]
-            for _, before in answers:
-                if before.criterion == criterion:
-                    self.record(rater, case, before.value, criterion=criterion, comment=text, session=session)
+            answers = [label for _, label in self._store.list_answers(case, rater) if label.kind == "person"]
+            for answer in answers:
+                if answer.criterion == criterion:
+                    # A label has its comment in it, so the same answer is recorded again.
+                    self.record(rater, case, answer.value, criterion=criterion, comment=text, session=session)
                     return
 
     def progress(self, rater: str) -> LabelProgress:
@@ -492,9 +499,9 @@ class LabelQueue:
                     continue
                 source_case = self._read_source_case(truth.case)
                 self._store.mark_seen([truth.case], rater, "labels")
-                asked = _find_named_criterion(source_case, truth.criterion)
-                until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._seconds)
-                return self._make_task(source_case, rater, asked, until, blind=blind, others=truth.labels)
+                asked_criterion = _find_named_criterion(source_case, truth.criterion)
+                until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._lease_seconds)
+                return self._make_task(source_case, rater, asked_criterion, until, blind=blind, others=truth.labels)
             return None
 
     def adjudicate(
@@ -527,7 +534,7 @@ class LabelQueue:
         with self._store.change():
             source_case = self._read_source_case(case)
             _check_subject(source_case, subject)
-            if not self._has_people(case, criterion):
+            if not self._has_person_label(case, criterion):
                 clause = "" if criterion is None else f" for {show(criterion)}"
                 raise UsageError(
                     f"nobody labelled the case {show(case)}{clause}, so there is nothing to settle; label it"
@@ -589,14 +596,14 @@ class LabelQueue:
         answered: dict[tuple[str, str], None] = {}
         session = session or self._session
         with self._store.change():
-            at = self._store.find_time()
+            time = self._store.find_time()
             for label in labels:
                 _check_import(label)
                 if not self._store.knows(label.case):
                     elsewhere[label.case] = None
                 elif label.subject not in (None, self._source.find_subject(label.case, self._store)):
                     other_contents[label.case] = None
-                elif not self._add_imported(label, session, at):
+                elif not self._add_imported(label, session, time):
                     known += 1
                 else:
                     added += 1
@@ -607,8 +614,8 @@ class LabelQueue:
         return LabelImport(added=added, known=known, elsewhere=tuple(elsewhere), other_contents=tuple(other_contents))
 
     def _mark_done_if_answered(self, case: str, rater: str, session: str) -> None:
-        """Mark a case as done by a rater who has answered for each of its criteria."""
-        if not self._list_open(self._source.read(case, self._store), rater, "criteria"):
+        """Mark a case as done by a rater if they have answered for each of its criteria."""
+        if not self._list_unanswered(self._source.read(case, self._store), rater, "criteria"):
             self._mark_done(case, rater, session)
 
     def list_draws(self) -> LabelDraws | None:
@@ -641,49 +648,59 @@ class LabelQueue:
     def _list_complete(
         self, labels: Sequence[tuple[int, Label]], planned: PlannedOrder | None
     ) -> list[tuple[str, str]]:
-        """List the id and the stratum of each drawn case that has all its labels, in the order in which it had them."""
+        """List the id and the stratum of each complete case that was drawn, in the order in which these cases count.
+
+        ``labels`` have the number of their event, and ``planned`` is the order of the plan that is followed. Without
+        one the stratum is the judge's verdict.
+        """
         complete, contents = self._find_complete(labels), self._store.find_contents()
         drawn = {label.case for _, label in labels if self._is_drawn(label, contents)}
         if planned is None:
-            ordered = self._order_random({case: seq for case, seq in complete.items() if case in drawn})
+            ordered = self._sort_randomly_drawn({case: seq for case, seq in complete.items() if case in drawn})
             return [(case, self._find_verdict(case)) for case in ordered]
         strata = {planned_case.case: planned_case.stratum or "" for planned_case in planned.drawn}
-        times = {case: number for case, number in complete.items() if case in strata}
+        times = {case: seq for case, seq in complete.items() if case in strata}
         return [(case, strata[case]) for case in order_complete(strata.items(), times, times.keys() - drawn)]
 
-    def _order_random(self, complete: Mapping[str, int]) -> list[str]:
-        """The cases in the order in which they count: when they were complete, and the order had come to them."""
+    def _sort_randomly_drawn(self, complete: Mapping[str, int]) -> list[str]:
+        """Sort cases of the random order by when they count: once they are complete and the order has reached them.
+
+        ``complete`` has the number of the event with which each case was complete. A case that somebody picked before
+        its turn is reached when a case at a later position is handed out; cases that were not reached are left out.
+        """
         seed = int(self._store.find_fact("seed") or 0)
-        places = {case: find_position(seed, case) for case in complete}
-        passes = sorted(self._store.list_passes(), reverse=True)
+        positions = {case: find_position(seed, case) for case in complete}
+        reached = sorted(self._store.list_reached_positions(), reverse=True)
         ordered: list[tuple[int, int, str]] = []
-        first, at = None, 0
-        for case in sorted(complete, key=lambda name: -places[name]):
-            while at < len(passes) and passes[at][0] >= places[case]:
-                first = passes[at][1] if first is None else min(first, passes[at][1])
-                at += 1
-            if first is not None:
-                ordered.append((max(first, complete[case]), places[case], case))
+        # From the last position to the first: the earliest event so far that reached the position or a later one.
+        earliest_seq, next_index = None, 0
+        for case in sorted(complete, key=lambda name: -positions[name]):
+            while next_index < len(reached) and reached[next_index][0] >= positions[case]:
+                seq = reached[next_index][1]
+                earliest_seq = seq if earliest_seq is None else min(earliest_seq, seq)
+                next_index += 1
+            if earliest_seq is not None:
+                ordered.append((max(earliest_seq, complete[case]), positions[case], case))
         return [case for _, _, case in sorted(ordered)]
 
     def _find_complete(self, labels: Iterable[tuple[int, Label]]) -> dict[str, int]:
-        """The number of the label with which each case was complete."""
+        """Find the number of the event with which each case had enough labels as a whole, or was settled."""
         raters: dict[str, set[str]] = {}
         complete: dict[str, int] = {}
-        for number, label in labels:
+        for seq, label in labels:
             if label.criterion is not None or label.kind not in ("person", "adjudication"):
                 continue
             raters_of_case = raters.setdefault(label.case, set())
             if label.kind == "person":
                 raters_of_case.add(label.rater)
             if label.kind == "adjudication" or len(raters_of_case) >= self._per_case:
-                complete.setdefault(label.case, number)
+                complete.setdefault(label.case, seq)
         return complete
 
     def _is_drawn(self, label: Label, contents: ContentSet | None) -> bool:
-        """Return whether a case came up in the present order: one that another plan drew has other chances.
+        """Return whether a label's case was drawn by the present order: by its plan, or by the random order.
 
-        ``contents`` are those that the cases have now.
+        ``contents`` are those that the cases have now. Another plan drew cases with other probabilities.
         """
         design = label.design
         if design is None:
@@ -693,6 +710,7 @@ class LabelQueue:
         return design.plan.startswith(RANDOM_ORDER) and design.drawn_from == contents
 
     def _find_verdict(self, case: str) -> str:
+        """Find the judge's verdict on a case as the name of its stratum; ``all`` where there is no run."""
         return "all" if self._source.run is None else self._source.find_verdict(case) or ""
 
     def close(self) -> None:
@@ -710,6 +728,7 @@ class LabelQueue:
     # ---------------------------------------------------------------- within
 
     def _read_source_case(self, case: str) -> SourceCase:
+        """Read a case with its rubric and results; raise ``UsageError`` for an id that no case has."""
         if not isinstance(case, str) or not self._store.knows(case):
             raise UsageError(f"{self.path} has no case {show(case)}; label a case that `next` hands out")
         return self._source.read(case, self._store)
@@ -728,17 +747,21 @@ class LabelQueue:
                 Argument("rubric"),
                 argument="rubric",
             )
-        names = self._list_open(source_case, rater)
-        return next((criterion for criterion in list_asked(source_case.rubric) if criterion.name in names), None)
+        names = self._list_unanswered(source_case, rater)
+        for criterion in _list_asked_criteria(source_case.rubric):
+            if criterion.name in names:
+                return criterion
+        return None
 
-    def _list_open(self, source_case: SourceCase, rater: str, mode: LabelMode | None = None) -> list[str]:
-        """The criteria that a rater has not answered; none where the case is asked for as a whole."""
+    def _list_unanswered(self, source_case: SourceCase, rater: str, mode: LabelMode | None = None) -> list[str]:
+        """List the names of the criteria that a rater has not answered; none where a case is asked for as a whole."""
         if (mode or self._mode) != "criteria":
             return []
         answers = self._store.list_answers(source_case.case.id, rater)
-        # A label that does not say what was read fills no place: the case may have been another one then.
+        # A label that does not say which content was read is no answer: the case may have had another one then.
         answered = {label.criterion for _, label in answers if label.kind == "person" and label.subject is not None}
-        return [criterion.name for criterion in list_asked(source_case.rubric) if criterion.name not in answered]
+        criteria = _list_asked_criteria(source_case.rubric)
+        return [criterion.name for criterion in criteria if criterion.name not in answered]
 
     def _check_criterion(self, source_case: SourceCase, criterion: str | None) -> None:
         """Raise ``UsageError`` unless this is a criterion that is asked for, or ``None`` where whole cases are."""
@@ -749,7 +772,7 @@ class LabelQueue:
                     argument="criterion",
                 )
             return
-        names = [asked_criterion.name for asked_criterion in list_asked(source_case.rubric)]
+        names = [asked_criterion.name for asked_criterion in _list_asked_criteria(source_case.rubric)]
         if criterion not in names:
             raise UsageError(
                 f"criterion must be one of {', '.join(map(show, names))}; got {show(criterion)}", argument="criterion"
@@ -774,7 +797,7 @@ class LabelQueue:
             None )  # fmt: skip
 
     def _find_design(self, case: str, rater: str) -> LabelDesign | None:
-        """Find how the plan drew a case that it handed to this rater."""
+        """Find the design of a label of a case that the plan drew, and that was handed to this rater; else ``None``."""
         drawn = self._store.find_drawn(case)
         if drawn is None or drawn.stratum is None or drawn.p is None or not self._store.was_seen(case, rater, "drawn"):
             return None
@@ -784,14 +807,16 @@ class LabelQueue:
             return design
         return replace(design, size=size, contents=contents.digest, cases=contents.cases)
 
-    def _find_place(self, case: str, rater: str) -> OrderPlace | None:
-        """Find where the random order over all contents came to a case that it handed to this rater."""
+    def _find_order_position(self, case: str, rater: str) -> OrderPosition | None:
+        """Find the position of a case in the random order over all contents, if the order handed it to this rater.
+
+        ``None`` for a case of a plan, and for one that somebody picked: that is no draw.
+        """
         drawn, contents = self._store.find_drawn(case), self._store.find_contents()
         if drawn is None or drawn.stratum is not None or contents is None:
             return None
-        # Only a case that came up by itself, and since these contents are there: one that somebody picked is no draw.
-        is_handed_out = self._store.was_seen(case, rater, _name_draw(contents))
-        return OrderPlace(contents=contents, place=drawn.position) if is_handed_out else None
+        was_handed_out = self._store.was_seen(case, rater, _name_draw(contents))
+        return OrderPosition(contents=contents, position=drawn.position) if was_handed_out else None
 
     def _choose_order(self, source_case: SourceCase, rater: str) -> LabelOrder | None:
         """Choose the order in which a rater sees a pair: by chance, and the same whenever they see it again."""
@@ -801,55 +826,63 @@ class LabelQueue:
         return "ba" if sha256(text.encode(errors="surrogatepass")).digest()[0] & 1 else "ab"
 
     def _add_label(
-        self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: OrderPlace | None = None
+        self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: OrderPosition | None = None
     ) -> None:
         """Keep a label, at its own time if it has one; ``done`` and ``drawn`` are as in ``Event``."""
         event = Event(
             action="label", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
             label=label, done=done, drawn=drawn,
         )  # fmt: skip
-        at = label.at or self._store.find_time()
-        self._store.add(event, at=at)
+        time = label.at or self._store.find_time()
+        self._store.add(event, at=time)
 
-    def _add_imported(self, label: Label, session: str, at: datetime) -> bool:
-        """Keep a label from elsewhere; return whether it is a new one."""
-        whole = label.criterion is None
-        mode: LabelMode = "adjudicate" if label.kind == "adjudication" else "whole" if whole else "criteria"
-        done = whole and label.kind == "person" and label.subject is not None
+    def _add_imported(self, label: Label, session: str, time: datetime) -> bool:
+        """Keep a label from elsewhere, as imported at ``time``; return whether it is a new one."""
+        is_whole = label.criterion is None
+        mode: LabelMode = "adjudicate" if label.kind == "adjudication" else "whole" if is_whole else "criteria"
+        done = is_whole and label.kind == "person" and label.subject is not None
         if label.subject is None and self._store.knows_label(label):
             return False
         event = Event(
             action="import", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
             label=label, done=done,
         )  # fmt: skip
-        return self._store.add(event, at=at)
+        return self._store.add(event, at=time)
 
     def _take_back(self, seq: int, rater: str, session: str, case: str, mode: LabelMode) -> None:
+        """Add an event that takes back the event with the number ``seq``."""
         event = Event(action="undo", rater=rater, session=session, case=case, mode=mode, undoes=seq)
         self._store.add(event, at=self._store.find_time())
 
     def _mark_done(self, case: str, rater: str, session: str) -> None:
+        """Add an event that marks all criteria of a case as answered by a rater, and end its lease."""
         event = Event(action="done", rater=rater, session=session, case=case, mode="criteria", done=True)
         self._store.add(event, at=self._store.find_time())
         self._store.free_leases(session, case)
 
     def _skip_case(self, rater: str, case: str, session: str, mode: LabelMode) -> None:
+        """Add an event that the rater put a case off, and end its lease."""
         with self._store.change():
             self._read_source_case(case)
             event = Event(action="skip", rater=rater, session=session, case=case, mode=mode)
             self._store.add(event, at=self._store.find_time())
             self._store.free_leases(session, case)
 
-    def _has_people(self, case: str, criterion: str | None) -> bool:
+    def _has_person_label(self, case: str, criterion: str | None) -> bool:
+        """Return whether a person labelled a case, for one criterion or (``None``) as a whole."""
         return any(label.kind == "person" and label.criterion == criterion for label in self._store.labels(case))
 
 
 def _name_draw(contents: ContentSet) -> str:
+    """Make the name under which ``mark_seen`` keeps that a case came up while the cases had these contents."""
     return f"drawn {contents.digest}"
 
 
 def _check_subject(source_case: SourceCase, subject: str | None) -> None:
-    """Raise ``UsageError`` where the texts were deleted, or are others than ``subject`` says that the rater read."""
+    """Raise ``UsageError`` where the texts were deleted, or differ from those that the rater read.
+
+    ``subject`` is the digest of the content that the rater read; ``None`` compares nothing.
+    """
     if isinstance(source_case.case.content, ErasedContent):
         raise UsageError(
             f"the texts of the case {show(source_case.case.id)} were deleted by `adjudge forget`, so nobody can label "
@@ -862,16 +895,16 @@ def _check_subject(source_case: SourceCase, subject: str | None) -> None:
         )
 
 
-def list_asked(rubric: Rubric | None) -> tuple[Criterion, ...]:
-    """The criteria that people are asked about: those that no rule decides."""
+def _list_asked_criteria(rubric: Rubric | None) -> tuple[Criterion, ...]:
+    """List the criteria that people are asked about: those that no rule decides."""
     return () if rubric is None else tuple(criterion for criterion in rubric.criteria if criterion.rule is None)
 
 
 def _check_value(source_case: SourceCase, value: LabelValue) -> bool | float | str:
-    """Return the value; raises ``UsageError`` unless it is an answer to the question about such a case."""
+    """Return the value; raise ``UsageError`` if it is no possible answer for a pair, or for a single content."""
     words = ("first", "second", "tie", CANNOT_TELL) if source_case.pair else (CANNOT_TELL,)
-    fits = value in words if isinstance(value, str) else not source_case.pair and value is not None
-    if value is None or not fits:
+    is_answer = value in words if isinstance(value, str) else not source_case.pair and value is not None
+    if value is None or not is_answer:
         answers = "true, false, a number" if not source_case.pair else "first, second, tie"
         raise UsageError(
             f"the answer to the case {show(source_case.case.id)} is {answers} or {CANNOT_TELL}; got {show(value)}"
@@ -880,15 +913,21 @@ def _check_value(source_case: SourceCase, value: LabelValue) -> bool | float | s
 
 
 def _find_named_criterion(source_case: SourceCase, name: str | None) -> Criterion | None:
+    """Find the criterion of this name in the case's rubric, or make one of the name alone; ``None`` for no name."""
     if name is None:
         return None
     criteria = () if source_case.rubric is None else source_case.rubric.criteria
-    return next((criterion for criterion in criteria if criterion.name == name), None) or Criterion(
-        name=name, description=name
-    )
+    for criterion in criteria:
+        if criterion.name == name:
+            return criterion
+    return Criterion(name=name, description=name)
 
 
 def _find_pace(times: Iterable[datetime]) -> float | None:
+    """Compute the median time between two answers in seconds, without pauses; ``None`` for fewer than two such times.
+
+    ``times`` are those of the answers, latest first.
+    """
     listed = list(times)
     gaps = [later - earlier for later, earlier in pairwise(listed)]
     steady = [gap.total_seconds() for gap in gaps if timedelta(0) < gap <= _PAUSE]
@@ -896,6 +935,7 @@ def _find_pace(times: Iterable[datetime]) -> float | None:
 
 
 def _check_comment(text: object) -> None:
+    """Raise ``UsageError`` for a comment that is no text, too long, or cannot be encoded."""
     if not isinstance(text, str):
         raise UsageError(f"a comment must be a text, got {show(text)}")
     if len(text) > LONGEST_COMMENT:
@@ -957,17 +997,18 @@ def open_label_queue(
     )
 
 
-def _check_place(store: str | os.PathLike[str] | None, default: Path | None) -> Path:
+def _choose_path(store: str | os.PathLike[str] | None, default: Path | None) -> Path:
+    """Return the path of the file of labels: ``store``, else ``default``; raise ``UsageError`` without either."""
     if store is None and default is None:
         raise UsageError("store is missing: name the file in which the labels of a Dataset are kept", argument="store")
     return Path(store) if store is not None else Path(default or "")
 
 
-def _open_store(source: LabelSource, place: Path, seed: int | None) -> LabelStore:
-    """The file of labels, with all cases in it; what was opened is closed again when something is wrong."""
+def _open_store(source: LabelSource, path: Path, seed: int | None) -> LabelStore:
+    """Open the file of labels, and bring its cases up to date; after an error, file and source are closed."""
     store = None
     try:
-        store = LabelStore(place)
+        store = LabelStore(path)
         update_cases(store, source, seed=seed)
     except BaseException:
         if store is not None:

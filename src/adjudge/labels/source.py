@@ -44,7 +44,7 @@ class SourceCase:
 
 
 class LabelSource(Protocol):
-    """A source of cases."""
+    """A source of the cases that are labelled: a run, or a data set."""
 
     run: str | None
     """The id of the run, if it is one."""
@@ -56,27 +56,30 @@ class LabelSource(Protocol):
         ...
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
-        """Id, digest and, where it is not kept elsewhere, the body of each case."""
+        """Yield the id, the digest and the body of each case; the body is ``None`` where a run keeps it."""
         ...
 
     def remember(self, store: LabelStore) -> None:
-        """Note in the file of labels that all cases were taken in."""
+        """Note in the file of labels which cases it has now, so that ``has_changed`` can tell later."""
         ...
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
-        """A case with its id."""
+        """Read the case with this id."""
         ...
 
     def find_contents(self, store: LabelStore) -> ContentSet | None:
-        """The contents of all cases; ``None`` while a run is not finished, because its cases are not all there."""
+        """Find the contents of all cases; ``None`` while a run is not finished, because its cases are not all there."""
         ...
 
     def find_subject(self, name: str, store: LabelStore) -> str | None:
-        """The digest of the content of a case."""
+        """Find the digest of the content of a case."""
         ...
 
     def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
-        """Find why a plan that was drawn from some contents is not one of these cases; ``None``: it is."""
+        """Find why a plan cannot be followed for these cases; ``None`` if it can.
+
+        ``drawn_from`` are the contents that the plan was drawn from, and ``contents`` those of the cases now.
+        """
         ...
 
     def count_groups(self) -> int:
@@ -88,7 +91,7 @@ class LabelSource(Protocol):
         ...
 
     def find_verdict(self, name: str) -> str | None:
-        """The verdict of the judge on a case."""
+        """Find the verdict of the judge on a case."""
         ...
 
     def close(self) -> None:
@@ -106,7 +109,10 @@ class RunCases:
         self.folder: Path | None = run.folder
 
     def has_changed(self, store: LabelStore) -> bool:
-        """Return whether the run has other cases than the labels; raises ``UsageError`` for a file of another run."""
+        """Return whether the run has more cases than the file of labels.
+
+        Raises ``UsageError`` for a file with the labels of another run.
+        """
         recorded_run = store.find_fact("run")
         if recorded_run is not None and recorded_run != self.run:
             raise UsageError(
@@ -118,7 +124,7 @@ class RunCases:
         return recorded_run is None or store.find_fact("cases") != str(self._run.store.count_cases())
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
-        """Id and digest of each case; the run keeps the bodies."""
+        """Yield the id and the digest of each case, and ``None``, because the run keeps the bodies."""
         for name, subject in self._run.store.list_subjects():
             yield name, subject, None
 
@@ -128,7 +134,7 @@ class RunCases:
         store.keep_fact("cases", str(self._run.store.count_cases()))
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
-        """A case of the run, with the rubric that it was judged by and its results. Raises ``UsageError``."""
+        """Read a case of the run, with the rubric that it was judged by and its results. Raises ``UsageError``."""
         del store
         items = self._run.read_case(name)
         if not items:
@@ -143,17 +149,17 @@ class RunCases:
         )
 
     def find_contents(self, store: LabelStore) -> ContentSet | None:
-        """The contents that the run recorded; ``None`` for a run that is not finished."""
+        """Find the contents that the run recorded; ``None`` for a run that is not finished."""
         del store
         return self._run.contents
 
     def find_subject(self, name: str, store: LabelStore) -> str | None:
-        """The digest of the content of a case of the run."""
+        """Find the digest of the content of a case of the run."""
         del store
         return self._run.store.find_subject(name)
 
     def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
-        """Find why the plan in the run's folder is not followed."""
+        """Find why the plan in the run's folder cannot be followed; ``None`` if it can."""
         from adjudge.labels.plan import describe_other_contents, find_plan_problem
 
         if contents is None or drawn_from != contents:
@@ -165,14 +171,14 @@ class RunCases:
         return self._run.store.count_groups()
 
     def count_verdicts(self) -> Mapping[str, int]:
-        """Count the cases of each outcome; empty for a run of pairs. What a finished run has is counted once."""
+        """Count the cases of each outcome; empty for a run of pairs. Once the run is finished, the counts are kept."""
         if self._verdicts is None or self._run.status != "finished":
-            # A rate is shown after every label, and counting takes a second where a run has a million cases.
+            # Kept, because a rate is shown after every label, and counting a million cases takes a second.
             self._verdicts = {} if self._run.compares else self._run.store.count_first()
         return self._verdicts
 
     def find_verdict(self, name: str) -> str | None:
-        """The outcome of a case."""
+        """Find the judge's outcome for a case."""
         return self._run.store.find_outcome(name)
 
     def close(self) -> None:
@@ -193,7 +199,10 @@ class DatasetCases:
         self.folder: Path | None = None
 
     def has_changed(self, store: LabelStore) -> bool:
-        """Return whether the data set's file changed since it was last read; raises ``UsageError`` for a run's."""
+        """Return whether the data set's file changed since it was last read; true where there is no such file.
+
+        Raises ``UsageError`` for a file with the labels of a run.
+        """
         if store.find_fact("run") is not None:
             raise UsageError(
                 f"{store.path} holds labels of a run; name another file with ", Argument("store"), argument="store"
@@ -201,9 +210,9 @@ class DatasetCases:
         return self._digest is None or store.find_fact("data") != self._digest
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
-        """Id, digest and body of each case; the digest leaves labels out, so that a relabelled case is the same.
+        """Yield the id, digest and body of each case; both leave labels out, so that a relabelled case is the same.
 
-        Their groups and contents are counted on the way, for ``count_groups`` and ``find_contents``.
+        Groups and contents are counted meanwhile, for ``count_groups`` and ``find_contents``.
         """
         self._groups.clear()
         contents = ContentTally()
@@ -218,12 +227,12 @@ class DatasetCases:
         self._contents = contents.finish()
 
     def remember(self, store: LabelStore) -> None:
-        """Note which file was read."""
+        """Note in the file of labels the digest of the data set's file."""
         if self._digest is not None:
             store.keep_fact("data", self._digest)
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
-        """A case as the file of labels keeps it. Raises ``UsageError``."""
+        """Read a case from the file of labels. Raises ``UsageError``."""
         body = store.find_body(name)
         if body is None:
             raise UsageError(f"{store.path} has no case {show(name)}; label a case of the data set")
@@ -234,11 +243,11 @@ class DatasetCases:
         return SourceCase(case=case, rubric=_find_rubric(case, self._rubric), pair=self._pairs)
 
     def find_contents(self, store: LabelStore) -> ContentSet | None:
-        """The contents of the cases that were listed, else those of the file of labels."""
+        """Return the contents of the cases that were listed, else those that the file of labels has."""
         return self._contents or store.find_contents()
 
     def find_subject(self, name: str, store: LabelStore) -> str | None:
-        """The digest of the content of a case, as the file of labels keeps it."""
+        """Compute the digest of the content of a case in the file of labels."""
         return digest_content(self.read(name, store).case.content)
 
     def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
@@ -277,17 +286,19 @@ def _digest_file(path: Path) -> str:
 
 
 def _strip_labels(case: Case) -> Case:
-    # Neither labels nor metadata: both may hold what others think of the case, and a rater is to see none of it.
+    """Return the case without labels, group and metadata: they may say what others think of it."""
     return replace(case, label=None, labels={}, group=None, metadata={})
 
 
 def _find_rubric(case: Case, rubric: Rubric | None) -> Rubric | None:
+    """Return the case's own rubric, or one of its criteria; else ``rubric``."""
     if case.criteria is None and case.rubric is None:
         return rubric
     return resolve_rubric(case.rubric, None, {"criteria": case.criteria, "threshold": case.threshold})
 
 
 def _check_pair(case: Case) -> None:
+    """Raise ``UsageError`` for a case whose content is no pair."""
     if not isinstance(case.content, dict) or set(case.content) != {"a", "b"}:
         raise UsageError(f'the case {show(case.id)} is no pair; a pair has the content {{"a": ..., "b": ...}}')
 
@@ -295,7 +306,10 @@ def _check_pair(case: Case) -> None:
 def open_source(
     source: Run | Dataset | str | os.PathLike[str], *, rubric: Rubric | None, pairs: bool
 ) -> tuple[LabelSource, Path | None]:
-    """Open the source of cases, and find where their labels are kept by default; raises ``UsageError``."""
+    """Open the source of cases, and find the path at which their labels are kept by default; raises ``UsageError``.
+
+    ``pairs`` says whether the contents of a data set are pairs. A ``Dataset`` has no default path.
+    """
     if isinstance(source, Run):
         return RunCases(source, owned=False, rubric=rubric), find_store(source.folder)
     if isinstance(source, Dataset):
@@ -305,12 +319,12 @@ def open_source(
         raise UsageError("the data set must be a file, because answers come from standard input; name it")
     if path.is_dir():
         return RunCases(open_run(path), owned=True, rubric=rubric), find_store(path)
-    _check_named(path)
+    _check_file_name(path)
     return DatasetCases(open_dataset(path), path=path, pairs=pairs, rubric=rubric), find_store(path)
 
 
-def _check_named(path: Path) -> None:
-    """Raise ``UsageError`` for what is neither a run nor a data set by its name."""
+def _check_file_name(path: Path) -> None:
+    """Raise ``UsageError`` for a file whose name does not end as that of a data set does."""
     try:
         find_format(os.fspath(path), None)  # raises for a name that is of no format
     except UsageError:
@@ -321,6 +335,6 @@ def _check_named(path: Path) -> None:
 
 
 def find_store(source: str | os.PathLike[str]) -> Path:
-    """Find where labels are kept by default: in the folder of a run, or beside the file of a data set."""
+    """Return the path of the file of labels by default: in the folder of a run, or beside the file of a data set."""
     path = Path(source)
     return path / STORE_FILE if path.is_dir() else path.with_name(f"{path.name}.{STORE_FILE}")

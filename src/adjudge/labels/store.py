@@ -62,20 +62,20 @@ _TABLES = (
 CaseRow = tuple[str, str, int, bytes | None]
 """Id, digest, place in the order and, where it is not kept elsewhere, the body of a case."""
 
-_ADD = """
+_ADD_CASE = """
     INSERT INTO cases (id, subject, position, body) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
         subject = excluded.subject, position = excluded.position, stratum = NULL, p = NULL, body = excluded.body"""
 
 _PAGE = 1_000
 
-_NEXT = """
+_NEXT_CASE = """
     SELECT c.id FROM cases c WHERE c.position IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = c.id AND l.rater = :rater AND l.mode = :mode
             AND (l.done OR l.action = 'skip'))
         AND {free}
     ORDER BY c.position, c.id LIMIT 1"""
 
-_SKIPPED = """
+_NEXT_SKIPPED_CASE = """
     SELECT c.id FROM cases c JOIN
         (SELECT case_id, max(seq) AS last FROM live WHERE rater = :rater AND mode = :mode AND action = 'skip'
             GROUP BY case_id) s ON s.case_id = c.id
@@ -84,8 +84,9 @@ _SKIPPED = """
         AND {free}
     ORDER BY s.last LIMIT 1"""
 
-# Nobody else is at it now beyond `per_case`, the rater is not at it elsewhere, and has not seen what others said of it.
-_FREE = """
+# The condition that a rater may get the case c: fewer than `per_case` others have answered it or have it now, the rater
+# does not have it in another session, and has not seen what others said of it.
+_IS_FREE = """
     NOT EXISTS (SELECT 1 FROM leases o WHERE o.case_id = c.id AND o.rater = :rater AND o.session <> :session
         AND o.mode = :mode AND o.until > :now)
     AND NOT EXISTS (SELECT 1 FROM seen n WHERE n.case_id = c.id AND n.rater = :rater AND n.what = 'labels')
@@ -93,8 +94,8 @@ _FREE = """
         SELECT rater FROM live WHERE case_id = c.id AND rater <> :rater AND mode = :mode AND done
         UNION SELECT rater FROM leases WHERE case_id = c.id AND rater <> :rater AND mode = :mode AND until > :now))"""
 
-# Skipped ones come again, and leases end, so neither makes a case a closed one.
-_OPEN = """
+# The cases that a rater may still be asked about. Skipped ones come again, and leases end, so both are among them.
+_OPEN_CASES = """
     SELECT c.id FROM cases c WHERE c.position IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = c.id AND l.rater = :rater AND l.mode = :mode AND l.done)
         AND NOT EXISTS (SELECT 1 FROM seen n WHERE n.case_id = c.id AND n.rater = :rater
@@ -102,57 +103,59 @@ _OPEN = """
         AND :per_case > (SELECT count(DISTINCT o.rater) FROM live o
             WHERE o.case_id = c.id AND o.rater <> :rater AND o.mode = :mode AND o.done)"""
 
-_MINE = """
+_LEASED_CASE = """
     SELECT o.case_id FROM leases o WHERE o.session = :session AND o.rater = :rater AND o.mode = :mode
         AND o.until > :now AND EXISTS (SELECT 1 FROM cases c WHERE c.id = o.case_id AND c.position IS NOT NULL)
     ORDER BY o.until DESC LIMIT 1"""
 
-_LAST = """
+_LAST_ACTION = """
     SELECT seq, action, case_id, criterion, body FROM live
     WHERE rater = :rater AND mode = :mode AND action IN ('label', 'skip')
     ORDER BY session = :session DESC, seq DESC LIMIT 1"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderPlace:
-    """A place to which the random order over some contents came, as an event keeps it."""
+class OrderPosition:
+    """The position in the random order at which a case was handed out, as the event of its label keeps it."""
 
     contents: ContentSet
-    """The contents that were there then; the file may have others by now."""
-    place: int
+    """The contents that the random order was over then; the file may have others by now."""
+    position: int
 
     def write(self) -> str:
-        """Write the place for an event: of the same contents, later places sort later."""
-        return f"{self.contents.digest} {self.place:017d} {self.contents.cases}"
+        """Write the position as a text: of the same contents, later positions sort later."""
+        return f"{self.contents.digest} {self.position:017d} {self.contents.cases}"
 
 
-def read_order_place(text: str | None) -> OrderPlace | None:
-    """Read what ``OrderPlace.write`` wrote; ``None`` for anything else."""
+def read_order_position(text: str | None) -> OrderPosition | None:
+    """Read what ``OrderPosition.write`` wrote; ``None`` for anything else."""
     words = (text or "").split()
     if len(words) != 3:
         return None
-    digest, place, cases = words
-    return OrderPlace(contents=ContentSet(digest=digest, cases=int(cases)), place=int(place))
+    digest, position, cases = words
+    return OrderPosition(contents=ContentSet(digest=digest, cases=int(cases)), position=int(position))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened, to be added to the file."""
+    """One act of a rater, to be added to the file."""
 
     action: Action
     rater: str
     session: str
+    """The place in which the rater works."""
     case: str
     mode: LabelMode
     criterion: str | None = None
     label: Label | None = None
     done: bool = False
     """True if the rater has answered everything that is asked of the case."""
-    drawn: OrderPlace | None = None
-    """The place at which the random order over all contents handed the case out."""
+    drawn: OrderPosition | None = None
+    """The position at which the random order over all contents handed the case out."""
     text: str | None = None
     """A comment."""
     undoes: int | None = None
+    """The number of the event that this one takes back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +163,7 @@ class LastAction:
     """The last action of a rater, which they can take back."""
 
     seq: int
+    """The number of its event."""
     case: str
     criterion: str | None
     label: Label | None
@@ -167,39 +171,49 @@ class LastAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A case and how the order of labelling has it; ``stratum`` and ``p`` only where a plan drew it."""
+    """A case in the order of labelling."""
 
     case: str
     position: int
+    """The position in the order: the index in a plan, or the one that ``find_position`` computes."""
     stratum: str | None = None
+    """The stratum; only where a plan drew the case."""
     p: float | None = None
+    """The probability with which a plan drew the case."""
 
 
 def find_position(seed: int, case: str) -> int:
-    """The place of a case in the random order: by a digest, so that it is the same wherever else cases are added."""
+    """Compute the position of a case in the random order, from 0 to 2^56 - 1.
+
+    It is a digest of the seed and the case's id, so that it stays the same when other cases are added.
+    """
     return int.from_bytes(sha256(f"{seed}:{case}".encode(errors="surrogatepass")).digest()[:7])
 
 
 def _erase_comment(action: str, body: str | None) -> tuple[str, str | None] | None:
-    """Return body and digest of an event without what its rater wrote; ``None`` where they wrote nothing."""
+    """Return the body and the digest of an event without the rater's comment; ``None`` where there is no comment.
+
+    ``body`` is the text of a comment, or a label as JSON.
+    """
     if not body:
         return None
     if action == "comment":
-        return "", None
+        return "", None  # the event of a comment has no digest
     try:
         label = Label.from_dict(json.loads(body))
     except (ValueError, TypeError, AttributeError, RecursionError, UsageError):
         return None
     if not label.comment:
         return None
-    bare = replace(label, comment=None)
-    return json.dumps(bare.to_dict(), ensure_ascii=False), digest_label(bare)
+    erased = replace(label, comment=None)
+    return json.dumps(erased.to_dict(), ensure_ascii=False), digest_label(erased)
 
 
 def digest_label(label: Label) -> str:
-    """Compute the digest by which a label is known again from a file, whatever that file says of its design.
+    """Compute the digest by which a label that is imported again is recognised.
 
-    A label that says which content was read is another one than a label that does not.
+    Its design and its run do not count. A label that says which content was read is another one than a label that does
+    not.
     """
     members = label.to_dict()
     for name in ("design", "run", "schema"):
@@ -211,28 +225,30 @@ def digest_label(label: Label) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RandomDraw:
-    """The random order over all cases, as far as it was followed."""
+    """The draw that is made by following the random order over all cases up to some position."""
 
     seed: int
-    passed: int
-    """The last place it came to."""
+    last_position: int
+    """The last position that was reached."""
     design: LabelDesign
+    """The design of the labels of all cases up to there."""
 
     def add_design(self, label: Label) -> Label:
-        """The label with this draw as its design, if the order came to its case, whoever labelled it and when.
+        """Return the label with this draw as its design, if the order has reached its case; else as it is.
 
-        A case that somebody had picked before would have come up by now. Without it, the rest would be no random
-        sample: perhaps the worst cases were picked.
+        It does not matter who labelled the case and when. A case that somebody had picked before would have come up by
+        now; without it, the others would be no random sample, since perhaps the worst cases were picked.
         """
         if label.subject is None or label.kind not in ("person", "adjudication"):
             return label
         if label.design is not None and label.design.drawn_from == self.design.drawn_from:
             return label
-        return replace(label, design=self.design) if find_position(self.seed, label.case) <= self.passed else label
+        is_reached = find_position(self.seed, label.case) <= self.last_position
+        return replace(label, design=self.design) if is_reached else label
 
 
 def read_case_labels(path: Path, case: str) -> list[Label]:
-    """Read the labels of a case in a file of labels, and leave no trace; raises ``UsageError`` for another file."""
+    """Read the labels of a case from a file of labels without changing it; raise ``UsageError`` for any other file."""
     store = LabelStore(path, mode="look")
     try:
         return store.labels(case)
@@ -241,7 +257,10 @@ def read_case_labels(path: Path, case: str) -> list[Label]:
 
 
 def read_labelled_cases(path: Path) -> frozenset[str]:
-    """Read which cases were ever labelled, also where that was taken back; as ``read_case_labels`` reads."""
+    """Read the ids of the cases that were ever labelled from a file of labels, also where a label was taken back.
+
+    The file is not changed. Raises ``UsageError`` for any other file.
+    """
     store = LabelStore(path, mode="look")
     try:
         return store.list_labelled()
@@ -271,21 +290,24 @@ class LabelStore:
         self._file.close()
 
     def change(self) -> AbstractContextManager[object]:
-        """Do several things in one step, after those of every other process; raises what went wrong, and undoes all."""
+        """Return a context in which all changes are one transaction; an exception undoes them and is raised.
+
+        Other processes wait for its end.
+        """
         return self._file.change()
 
     # ---------------------------------------------------------------- facts and cases
 
     def find_fact(self, name: str) -> str | None:
-        """A fact about the whole file."""
+        """Find a fact about the whole file by its name, such as ``seed``; ``None`` if it was never kept."""
         return self._file.find_fact(name)
 
     def keep_fact(self, name: str, value: str) -> None:
-        """Keep a fact about the whole file."""
+        """Keep a fact about the whole file, in place of an earlier one of this name."""
         self._file.keep_fact(name, value)
 
     def find_contents(self) -> ContentSet | None:
-        """The contents that the cases have; ``None`` while their run is not finished."""
+        """Find the contents that the cases have; ``None`` while their run is not finished."""
         recorded = self.find_fact("contents")
         return read_content_set(json.loads(recorded)) if recorded else None
 
@@ -298,7 +320,10 @@ class LabelStore:
         return self._file.ask("SELECT count(*) FROM cases WHERE position IS NOT NULL")[0][0]
 
     def add_cases(self, cases: Iterable[CaseRow]) -> None:
-        """Take cases in at their places of the order, or back in; ``UsageError`` for one that changed after a label."""
+        """Add cases to the file with their positions in the order, or update those that it has.
+
+        Raises ``UsageError`` for a case that changed after it was labelled.
+        """
         rows = iter(cases)
         while page := list(islice(rows, _PAGE)):
             for name in self._find_changed(page):
@@ -311,12 +336,12 @@ class LabelStore:
                     )
             with self._file.change() as connection:
                 try:
-                    connection.executemany(_ADD, page)
+                    connection.executemany(_ADD_CASE, page)
                 except UnicodeEncodeError:
                     raise UsageError("an id of the cases holds half of a character; give each case a text") from None
 
     def _find_changed(self, page: Sequence[CaseRow]) -> list[str]:
-        """The cases of a page that are known with another text."""
+        """Find the cases of a page that the file has with another text."""
         if not self._file.ask("SELECT 1 FROM cases LIMIT 1"):
             return []
         names = json.dumps([name for name, *_ in page])
@@ -325,14 +350,15 @@ class LabelStore:
         return [name for name, subject, *_ in page if subjects.get(name, subject) != subject]
 
     def erase_cases(self, cases: Collection[str], erase: Callable[[bytes], bytes], *, dry_run: bool = False) -> int:
-        """Delete what people wrote about some cases, and the cases' texts; return how many comments that were.
+        """Delete people's comments on some cases and the cases' texts; return the number of comments.
 
-        Who answered what, and when, stays. ``erase`` makes what is left of a case as it was taken in.
+        Who answered what, and when, stays. ``erase`` takes the stored case, and returns it without its texts. With
+        ``dry_run`` comments are only counted.
         """
         count = 0
         with self._file.change() as connection:
             if not dry_run:
-                connection.execute("DROP TRIGGER IF EXISTS events_keep")  # this is not a mistake
+                connection.execute("DROP TRIGGER IF EXISTS events_keep")  # the trigger forbids all updates
             for case in cases:
                 query = "SELECT seq, action, body FROM events WHERE case_id = ?"
                 for seq, action, body in connection.execute(query, (case,)).fetchall():
@@ -348,15 +374,15 @@ class LabelStore:
         return count
 
     def clear_space(self) -> bool:
-        """Have what was deleted leave the file and its log; false where others read it still."""
+        """Remove deleted data from the space of the file and its log; return false while other processes read it."""
         return self._file.clear_space()
 
     def list_bodies(self) -> Iterator[tuple[str, bytes]]:
-        """Id and body of every case that is kept here."""
+        """Yield the id and the body of every case that is kept here."""
         return self._file.stream("SELECT id, body FROM cases WHERE body IS NOT NULL")  # type: ignore[return-value] - the columns' types
 
     def list_written(self) -> Iterator[tuple[str, str]]:
-        """Case and text of everything that people wrote."""
+        """Yield the case's id and the body of every event that has one: a comment, or a label as JSON."""
         return self._file.stream("SELECT case_id, body FROM events WHERE body IS NOT NULL AND body <> ''")  # type: ignore[return-value] - as above
 
     def clear_order(self) -> None:
@@ -364,11 +390,11 @@ class LabelStore:
         self._file.execute("UPDATE cases SET position = NULL, stratum = NULL, p = NULL")
 
     def list_ids(self) -> list[str]:
-        """The ids of all cases."""
+        """List the ids of all cases."""
         return [row[0] for row in self._file.ask("SELECT id FROM cases")]
 
     def set_order(self, drawn: Drawn) -> bool:
-        """Give a case its place in the order of labelling; false where the case is not known."""
+        """Give a case its position in the order of labelling; false where the case is not known."""
         statement = "UPDATE cases SET position = :position, stratum = :stratum, p = :p WHERE id = :id"
         changed = self._file.execute(
             statement, id=drawn.case, position=drawn.position, stratum=drawn.stratum, p=drawn.p
@@ -382,7 +408,7 @@ class LabelStore:
         return Drawn(case=rows[0][0], position=rows[0][1], stratum=rows[0][2], p=rows[0][3]) if rows else None
 
     def find_body(self, case: str) -> bytes | None:
-        """The case as it was taken in; ``None`` where it is not known or kept elsewhere."""
+        """Find the case as it was stored; ``None`` where it is not known, or a run has it."""
         rows = self._file.ask("SELECT body FROM cases WHERE id = :id", id=case)
         return rows[0][0] if rows else None
 
@@ -399,17 +425,20 @@ class LabelStore:
     def find_next(
         self, rater: str, session: str, mode: LabelMode, *, per_case: int, skipped: bool = False
     ) -> str | None:
-        """The case that a rater gets next: the one they have, else the first that is free for them."""
+        """Find the case that a rater gets next: the one they have now, else the first in the order that they may get.
+
+        With ``skipped`` it is the first that they skipped instead. ``None`` where there is none.
+        """
         now = time.time()
-        leased = self._file.ask(_MINE, rater=rater, session=session, mode=mode, now=now)
+        leased = self._file.ask(_LEASED_CASE, rater=rater, session=session, mode=mode, now=now)
         if leased:
             return leased[0][0]
-        query = (_SKIPPED if skipped else _NEXT).format(free=_FREE)
+        query = (_NEXT_SKIPPED_CASE if skipped else _NEXT_CASE).format(free=_IS_FREE)
         rows = self._file.ask(query, rater=rater, session=session, mode=mode, now=now, per_case=per_case)
         return rows[0][0] if rows else None
 
     def take_lease(self, case: str, rater: str, session: str, mode: LabelMode, seconds: float) -> float:
-        """Keep a case for a session, and return until when, in seconds since 1970; leases that ended are removed."""
+        """Reserve a case for a session, and return until when, in seconds since 1970; leases that ended are removed."""
         now = time.time()
         self._file.execute("DELETE FROM leases WHERE until <= :now", now=now)
         self._file.execute(
@@ -419,24 +448,28 @@ class LabelStore:
         return now + seconds
 
     def free_leases(self, session: str, case: str | None = None) -> None:
-        """Give the cases of a session back, or one of them."""
+        """End the leases of a session, or its lease of one case."""
         self._file.execute("DELETE FROM leases WHERE session = :session AND (:case IS NULL OR case_id = :case)",
                  session=session, case=case)  # fmt: skip
 
     def list_leased(self, session: str, mode: LabelMode) -> set[str]:
-        """The cases that other sessions have now."""
+        """List the cases that other sessions have now."""
         query = "SELECT case_id FROM leases WHERE session <> :session AND mode = :mode AND until > :now"
         return {row[0] for row in self._file.ask(query, session=session, mode=mode, now=time.time())}
 
     def mark_seen(self, cases: Iterable[str], rater: str, part: str) -> None:
-        """Remember for good that a rater was shown something of these cases."""
+        """Remember for good that a rater was shown something of these cases.
+
+        ``part`` says what: ``verdict`` (the judge's), ``labels`` (of people whose difference is to be settled),
+        ``others`` (labels of people otherwise), or ``drawn`` (the case itself, when its turn came).
+        """
         with self._file.change() as connection:
             statement = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)"
             connection.executemany(statement, [(case, rater, part) for case in cases])
 
     def list_open(self, rater: str, mode: LabelMode, *, per_case: int) -> list[str]:
         """List the cases that a rater may still be asked about, and whose verdict they have not seen."""
-        return [row[0] for row in self._file.ask(_OPEN, rater=rater, mode=mode, per_case=per_case)]
+        return [row[0] for row in self._file.ask(_OPEN_CASES, rater=rater, mode=mode, per_case=per_case)]
 
     def list_labelled(self) -> frozenset[str]:
         """List the cases that somebody ever labelled or settled, also where that was taken back."""
@@ -444,7 +477,7 @@ class LabelStore:
         return frozenset(row[0] for row in self._file.ask(query))
 
     def was_seen(self, case: str, rater: str, part: str) -> bool:
-        """Return whether a rater was shown something of a case."""
+        """Return whether a rater was shown something of a case; ``part`` is as for ``mark_seen``."""
         query = "SELECT 1 FROM seen WHERE case_id = :case AND rater = :rater AND what = :what"
         return bool(self._file.ask(query, case=case, rater=rater, what=part))
 
@@ -455,7 +488,7 @@ class LabelStore:
         now = datetime.now(UTC)
         rows = self._file.ask("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
         last = datetime.fromisoformat(rows[0][0]) if rows else now
-        # Only for a clock that stood or went back a little: one that was in another year must not set the next labels.
+        # Only for a clock that stood or went back a little: a wrong time far ahead must not set that of later labels.
         return last + timedelta(microseconds=1) if now <= last < now + timedelta(minutes=5) else now
 
     def add(self, event: Event, *, at: datetime) -> bool:
@@ -484,8 +517,8 @@ class LabelStore:
         return True
 
     def find_last(self, rater: str, session: str, mode: LabelMode) -> LastAction | None:
-        """The last answer or skip of a rater, in this session if there is one."""
-        rows = self._file.ask(_LAST, rater=rater, session=session, mode=mode)
+        """Find the last answer or skip of a rater, in this session if there is one."""
+        rows = self._file.ask(_LAST_ACTION, rater=rater, session=session, mode=mode)
         if not rows:
             return None
         seq, action, case, criterion, body = rows[0]
@@ -493,7 +526,7 @@ class LabelStore:
         return LastAction(seq=seq, case=case, criterion=criterion, label=label)
 
     def list_marks(self, case: str, rater: str, mode: LabelMode, *, after: int = 0) -> list[int]:
-        """The marks that a rater has answered everything asked of a case, as numbers of events."""
+        """List the numbers of the events that mark a case as answered in full by a rater, after an event."""
         query = """SELECT seq FROM live WHERE case_id = :case AND rater = :rater AND mode = :mode AND action = 'done'
             AND seq > :after"""
         return [row[0] for row in self._file.ask(query, case=case, rater=rater, mode=mode, after=after)]
@@ -505,7 +538,7 @@ class LabelStore:
         return bool(self._file.ask(query, case=case, rater=rater, session=session, mode=mode))
 
     def list_answers(self, case: str, rater: str) -> list[tuple[int, Label]]:
-        """The labels of a case that a rater gave and did not take back, each with the number of its event."""
+        """List the labels of a case that a rater gave and did not take back, each with the number of its event."""
         query = """SELECT seq, body FROM live WHERE case_id = :case AND rater = :rater AND kind IS NOT NULL
             ORDER BY seq"""
         return [(seq, self._read_label(seq, body)) for seq, body in self._file.ask(query, case=case, rater=rater)]
@@ -525,24 +558,25 @@ class LabelStore:
         """Return the labels that count, of one case or of all, each with the number of its event."""
         query = """SELECT seq, body, drawn FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
             ORDER BY seq"""
-        draw, numbered = self._find_random_draw(), []
+        draw, numbered_labels = self._find_random_draw(), []
         for seq, body, drawn in self._file.ask(query, case=case):
             label = self._read_label(seq, body)
             label = label if draw is None else draw.add_design(label)
             if label.design is None:
-                label = self._add_design_of_earlier_contents(label, read_order_place(drawn))
-            numbered.append((seq, label))
-        return numbered
+                label = self._add_design_of_earlier_contents(label, read_order_position(drawn))
+            numbered_labels.append((seq, label))
+        return numbered_labels
 
-    def _add_design_of_earlier_contents(self, label: Label, place: OrderPlace | None) -> Label:
-        """The label with the draw from the contents that were there when it was given, and are others now.
+    def _add_design_of_earlier_contents(self, label: Label, position: OrderPosition | None) -> Label:
+        """Return the label with a draw from the contents that there were when it was given, as its design.
 
-        How many of those contents came up is not known any more: ``p`` is the chance of the first one, which is the
-        same for all of them.
+        ``position`` is where the random order over those contents was; without it, the label is returned as it is. How
+        many of those contents came up is not known any more: ``p`` is the chance of the first one, which is the same
+        for all of them.
         """
-        if label.subject is None or place is None:
+        if label.subject is None or position is None:
             return label
-        plan, earlier = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}", place.contents
+        plan, earlier = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}", position.contents
         design = LabelDesign(
             plan=plan,
             stratum="all",
@@ -553,35 +587,40 @@ class LabelStore:
         )
         return replace(label, design=design)
 
-    def list_passes(self) -> list[tuple[int, int]]:
-        """List the places to which the random order over the present contents came, and their labels' numbers."""
+    def list_reached_positions(self) -> list[tuple[int, int]]:
+        """List the positions in the random order over the present contents whose cases were handed out and labelled.
+
+        Each has the number of the label's event beside it.
+        """
         contents = self.find_contents()
         if contents is None:
             return []
         query = "SELECT drawn, seq FROM live WHERE drawn >= :first AND drawn < :last"
+        # Every text that begins with the digest and a blank: "!" is the character after the blank.
         rows = self._file.ask(query, first=f"{contents.digest} ", last=f"{contents.digest}!")
-        passes = [(read_order_place(drawn), seq) for drawn, seq in rows]
-        return [(passed.place, seq) for passed, seq in passes if passed is not None]
+        reached = [(read_order_position(drawn), seq) for drawn, seq in rows]
+        return [(order_position.position, seq) for order_position, seq in reached if order_position is not None]
 
     def _find_random_draw(self) -> _RandomDraw | None:
-        """The random order over the present contents, as far as it was followed."""
-        passed = max([place for place, _ in self.list_passes()], default=None)
+        """Find the draw by the random order over the present contents; ``None`` before its first label."""
+        last_position = max([position for position, _ in self.list_reached_positions()], default=None)
         contents, seed = self.find_contents(), self.find_fact("seed")
-        if passed is None or contents is None or seed is None:
+        if last_position is None or contents is None or seed is None:
             return None
         cases = [row[0] for row in self._file.ask("SELECT DISTINCT case_id FROM live WHERE kind IS NOT NULL")]
-        number = sum(find_position(int(seed), case) <= passed for case in cases)
+        drawn_count = sum(find_position(int(seed), case) <= last_position for case in cases)
         design = LabelDesign(
             plan=f"{RANDOM_ORDER}, seed {seed}",
             stratum="all",
-            p=min(1.0, max(number, 1) / contents.cases),
+            p=min(1.0, max(drawn_count, 1) / contents.cases),
             size=contents.cases,
             contents=contents.digest,
             cases=contents.cases,
         )
-        return _RandomDraw(seed=int(seed), passed=passed, design=design)
+        return _RandomDraw(seed=int(seed), last_position=last_position, design=design)
 
     def _read_label(self, seq: int, body: str) -> Label:
+        """Read the label in the body of an event; raise ``UsageError`` for a damaged one."""
         try:
             return Label.from_dict(json.loads(body))
         except (ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
@@ -589,7 +628,7 @@ class LabelStore:
             raise UsageError(f"{self.path}: event {seq} holds no label ({reason}); restore the file") from None
 
     def knows_label(self, label: Label) -> bool:
-        """Return whether the same label is there, taken back or not, whatever is said of the content that was read."""
+        """Return whether the file has the same label, taken back or not, for whichever content."""
         query = "SELECT seq, body FROM events WHERE case_id = :case AND rater = :rater AND kind IS NOT NULL"
         label_digest = digest_label(replace(label, subject=None))
         rows = self._file.ask(query, case=label.case, rater=label.rater)
@@ -598,21 +637,21 @@ class LabelStore:
     # ---------------------------------------------------------------- counting
 
     def count_done(self, mode: LabelMode, *, rater: str | None = None, least: int = 1) -> int:
-        """Cases in the order that a rater, or at least so many raters, have answered."""
+        """Count the cases in the order that a rater, or at least ``least`` raters, have answered in full."""
         query = """SELECT count(*) FROM (SELECT l.case_id FROM live l JOIN cases c ON c.id = l.case_id
             WHERE c.position IS NOT NULL AND l.mode = :mode AND l.done AND (:rater IS NULL OR l.rater = :rater)
             GROUP BY l.case_id HAVING count(DISTINCT l.rater) >= :least)"""
         return self._file.ask(query, mode=mode, rater=rater, least=least)[0][0]
 
     def count_left(self, mode: LabelMode, rater: str, *, per_case: int) -> int:
-        """Cases in the order that a rater has not answered, and that have fewer than so many raters."""
+        """Count the cases in the order that a rater has not answered, and that fewer than ``per_case`` raters have."""
         query = """SELECT count(*) FROM (SELECT l.case_id FROM live l JOIN cases c ON c.id = l.case_id
             WHERE c.position IS NOT NULL AND l.mode = :mode AND l.done GROUP BY l.case_id
             HAVING count(DISTINCT l.rater) >= :per_case OR max(l.rater = :rater))"""
         return self.count_ordered() - self._file.ask(query, mode=mode, rater=rater, per_case=per_case)[0][0]
 
     def count_skipped(self, mode: LabelMode, rater: str) -> int:
-        """Cases that a rater skipped and has not answered since."""
+        """Count the cases that a rater skipped and has not answered since."""
         query = """SELECT count(DISTINCT case_id) FROM live s WHERE mode = :mode AND rater = :rater AND action = 'skip'
             AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = s.case_id AND l.rater = :rater AND l.mode = :mode
                 AND l.done)"""

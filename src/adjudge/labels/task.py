@@ -111,6 +111,7 @@ class LabelTask:
 
 
 def _write_shown(value: object) -> str:
+    """Write a part of a case as the text that a rater is shown; in place of one that cannot be written, a note."""
     try:
         return write_content(value)[0]
     except UsageError as error:

@@ -1,7 +1,7 @@
-"""The truth of a case: what its labels come to, and how the verdicts of a judge compare with it.
+"""The truth of a case, as it follows from its labels, and tables that compare the verdicts of a judge with it.
 
-Nothing is dropped on the way. What people could not tell, what they do not agree on and what no judge decided are
-counted in heaps of their own, and a rate counts what is open both ways.
+No case is dropped. Cases that people could not tell or do not agree on, and cases that no judge decided, are counted in
+heaps of their own, and a rate counts the first two as bad and as good in turn.
 """
 
 from __future__ import annotations
@@ -31,12 +31,16 @@ _VERDICTS: tuple[LabelledVerdict, ...] = ("passed", "failed", "undecided", "firs
 _HEAPS: tuple[TruthHeap, ...] = ("good", "bad", "first", "second", "tie", "number", "cannot_tell", "unresolved")
 
 _OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
+"""The heaps of cases that may be good or bad."""
 
 
 def find_majority_verdict(counts: Counter[LabelledVerdict]) -> LabelledVerdict:
-    """Find the verdict of more than half of a case's judgements, of which there is one at least; else undecided."""
-    verdict, number = counts.most_common(1)[0]
-    return verdict if 2 * number > counts.total() else "undecided"
+    """Find the verdict that more than half of a case's judgements give; else ``undecided``.
+
+    ``counts`` has the number of judgements with each verdict, and one at least.
+    """
+    verdict, count = counts.most_common(1)[0]
+    return verdict if 2 * count > counts.total() else "undecided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +106,11 @@ def find_truths(labels: Iterable[Label], *, criterion: str | None = None) -> dic
 def _make_truth(case: str, criterion: str | None, case_labels: CaseLabels) -> Truth:
     """Make the truth of a case; one that its labels do not settle has neither a value nor ``settled_by``."""
     value = _find_majority(case_labels.decisive)
-    settled_by: SettledBy = (
-        "adjudication" if case_labels.adjudication is not None else "majority" if case_labels.people else "override"
-    )
+    settled_by: SettledBy
+    if case_labels.adjudication is not None:
+        settled_by = "adjudication"
+    else:
+        settled_by = "majority" if case_labels.people else "override"
     return Truth(
         case=case,
         criterion=criterion,
@@ -117,11 +123,13 @@ def _make_truth(case: str, criterion: str | None, case_labels: CaseLabels) -> Tr
 
 
 def _find_majority(values: tuple[LabelValue, ...]) -> LabelValue:
+    """Find the label that more than half of the people gave, which may be ``cannot_tell``; else ``None``."""
     unsure = sum(value == CANNOT_TELL for value in values)
     return CANNOT_TELL if 2 * unsure > len(values) else find_truth(values)
 
 
 def _sort_by_rater(labels: Mapping[str, Label]) -> tuple[Label, ...]:
+    """Return labels in the order of their raters' names."""
     return tuple(labels[rater] for rater in sorted(labels))
 
 
@@ -172,7 +180,7 @@ class TruthTable:
 def _nest_counts(
     counts: Mapping[tuple[LabelledVerdict, TruthHeap], int],
 ) -> dict[LabelledVerdict, dict[TruthHeap, int]]:
-    """A member for each verdict that was counted, with a member for each heap."""
+    """Convert the counts of a truth table to plain data: for each verdict that was counted, the count of each heap."""
     return {
         verdict: {heap: counts[verdict, heap] for heap in _HEAPS if (verdict, heap) in counts}
         for verdict in _VERDICTS

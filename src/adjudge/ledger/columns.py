@@ -1,7 +1,7 @@
-"""The columns of entries: what lists and figures look for, in tables beside the ledger's own.
+"""The columns of entries: values by which lists and statistics find entries, in tables beside the ledger's own.
 
 They are derived from an entry's kind, subject and payload, so they prove nothing: ``verify`` derives them again and
-reports every difference, and an upgrade writes them anew. Where a payload is erased, its columns go with it.
+reports every difference, and an upgrade writes them anew. When a payload is erased, its columns are deleted.
 """
 
 from __future__ import annotations
@@ -130,15 +130,15 @@ class DecidedMembers(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The program's name for it; empty where there is none."""
+        """The title that the program gave the decision in its metadata; empty where there is none."""
         title = self.metadata.get("title")
         return flatten(title, LONGEST_TITLE).strip() if isinstance(title, str) else ""
 
     @property
     def why(self) -> str:
-        """The reason, in the judge's words where there are any."""
-        judged = self.result
-        return (judged.reasoning or judged.detail if judged else "") or self.detail
+        """The reason of the decision: the words of the judge if there are any, else those of the gate."""
+        result = self.result
+        return (result.reasoning or result.detail if result else "") or self.detail
 
 
 Members = DecidedMembers | JudgedMembers
@@ -173,18 +173,21 @@ _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def read_members(kind: str, payload: bytes | None) -> Members | None:
-    """The members of a decision or a result; ``None`` for anything else, since programs may record anything."""
+    """Read the members of a decision or a result.
+
+    ``None`` for an entry of another kind, and for a payload of another form, since programs may record anything.
+    """
     decoder = _DECODERS.get(kind)
     if payload is None or decoder is None:
         return None
     try:
-        return _check_members(decoder.decode(payload))
+        return _exclude_wrapped_result(decoder.decode(payload))
     except _UNREADABLE:
         return None
 
 
-def _check_members(members: Members) -> Members | None:
-    # A mapping around a result, as a program may record one, is no result itself.
+def _exclude_wrapped_result(members: Members) -> Members | None:
+    """Return the members; ``None`` for a mapping that holds a result in its ``result``, and so is no result itself."""
     return None if isinstance(members.result, dict) else members
 
 
@@ -192,7 +195,7 @@ def _check_members(members: Members) -> Members | None:
 
 
 def derive(row: Row) -> Derived | None:
-    """The columns of an entry that is stored; ``None`` where its payload is erased, or is nothing that we write."""
+    """Derive columns, search text and names from a stored entry; ``None`` if its payload is erased or unreadable."""
     _, _, _, kind, subject, payload = row[:6]
     if payload is None:
         return None
@@ -206,11 +209,11 @@ def derive(row: Row) -> Derived | None:
 
 
 def derive_draft(draft: Draft) -> Derived:
-    """The columns of an entry that is about to be written: what ``derive`` finds in it, without reading its bytes."""
+    """Derive what ``derive`` does from an entry that is about to be written, without reading its bytes."""
     decoder = _DECODERS.get(draft.kind)
     if decoder is not None:
         try:
-            members = _check_members(msgspec.convert(draft.members, decoder.type))
+            members = _exclude_wrapped_result(msgspec.convert(draft.members, decoder.type))
         except _UNREADABLE:
             members = None
         if members is not None:
@@ -219,6 +222,7 @@ def derive_draft(draft: Draft) -> Derived:
 
 
 def _derive_known(subject: str, members: Members) -> Derived:
+    """Derive columns, search text and names from a decision or a result whose members could be read."""
     if isinstance(members, DecidedMembers):
         return _derive_decision(subject, members)
     return _derive_result(subject, members)
@@ -226,30 +230,31 @@ def _derive_known(subject: str, members: Members) -> Derived:
 
 def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
     """Derive columns, search text and names from a decision and the result in it."""
-    judged = decision.result
+    result = decision.result
     columns = EntryColumns(
         kind="decision",
         subject=subject,
-        state="held" if decision.pending else judged.outcome if judged else NOT_JUDGED,
+        state="held" if decision.pending else result.outcome if result else NOT_JUDGED,
         gate=_read_column(decision.gate),
         execution=_read_column(decision.execution),
-        outcome=judged.outcome if judged else _read_column(decision.outcome),
-        judge=_read_column(judged.judge) if judged else None,
-        score=judged.score if judged else None,
+        outcome=result.outcome if result else _read_column(decision.outcome),
+        judge=_read_column(result.judge) if result else None,
+        score=result.score if result else None,
         decided_by=_read_column(decision.decided_by),
         ident=_read_column(decision.id),
-        result=_read_column(judged.id) if judged else None,
+        result=_read_column(result.id) if result else None,
         approval=_read_column(decision.approval_id),
         duration_ms=decision.duration_ms,
-        cost_usd=judged.usage.cost_usd if judged and judged.usage else None,
+        cost_usd=result.usage.cost_usd if result and result.usage else None,
     )
-    values: list[tuple[str, object]] = [("outcome", decision.outcome), *_list_run_of(decision)]
-    values += [] if judged is None else [("gate", judged.gate), ("execution", judged.execution), *_list_seats(judged)]
-    content = decision.content or (judged.content if judged else None)
-    judge = judged.judge if judged else ""
-    ids = (subject, decision.id, judged.id if judged else "", decision.approval_id)
+    named_values: list[tuple[str, object]] = [("outcome", decision.outcome), *_list_decision_runs(decision)]
+    if result is not None:
+        named_values += [("gate", result.gate), ("execution", result.execution), *_list_seat_judges(result)]
+    content = decision.content or (result.content if result else None)
+    judge = result.judge if result else ""
+    ids = (subject, decision.id, result.id if result else "", decision.approval_id)
     text = make_search_text((*ids, decision.gate, decision.why, content, judge), decision.metadata)
-    return Derived(columns, text, _make_names(columns, values))
+    return Derived(columns, text, _make_names(columns, named_values))
 
 
 def _derive_result(subject: str, result: JudgedMembers) -> Derived:
@@ -272,53 +277,59 @@ def _derive_result(subject: str, result: JudgedMembers) -> Derived:
     )
     texts = (subject, result.id, result.gate, result.reasoning or result.detail, result.content, result.judge)
     text = make_search_text(texts, result.metadata)
-    return Derived(columns, text, _make_names(columns, _list_seats(result)))
+    return Derived(columns, text, _make_names(columns, _list_seat_judges(result)))
 
 
 def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
-    """The columns of an entry that is neither, such as one about an approval, or a mapping of anybody's."""
-    inner: dict[str, Any] | None = members.result if isinstance(members.result, dict) else None
-    about = members if inner is None else OtherMembers(**{name: inner.get(name) for name in _ABOUT})
-    score = about.score
+    """Derive columns, search text and names from an entry that is neither a decision nor a result.
+
+    It may be about an approval, or be anybody's mapping. What a ``result`` in it says is taken over.
+    """
+    result: dict[str, Any] | None = members.result if isinstance(members.result, dict) else None
+    judged_members = members if result is None else OtherMembers(**{name: result.get(name) for name in _RESULT_MEMBERS})
+    score = judged_members.score
     columns = EntryColumns(
         kind=kind,
         subject=subject,
         state=None,
-        gate=_read_column(members.gate) or _read_column(about.gate),
-        execution=_read_column(members.execution) or _read_column(about.execution),
-        outcome=_read_column(about.outcome) or _read_column(members.outcome),
-        judge=_read_column(about.judge),
+        gate=_read_column(members.gate) or _read_column(judged_members.gate),
+        execution=_read_column(members.execution) or _read_column(judged_members.execution),
+        outcome=_read_column(judged_members.outcome) or _read_column(members.outcome),
+        judge=_read_column(judged_members.judge),
         score=float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
         decided_by=_read_column(members.decided_by),
         ident=None,
-        result=_read_column(inner.get("id")) if inner is not None else None,
+        result=_read_column(result.get("id")) if result is not None else None,
         approval=_read_column(members.approval),
         duration_ms=None,
         cost_usd=None,
     )
-    noted = _list_noted(kind, members)
+    other_names = _list_other_names(kind, members)
     text = _make_request_text(columns, members) if kind in ("approval.requested", AUDIT_REQUESTED) else None
-    if inner is None and about.results is None and not noted:
+    if result is None and judged_members.results is None and not other_names:
         return Derived(columns, text, ())
-    values = [] if inner is None else _list_contradictions(members, about)
-    return Derived(columns, text, _make_names(columns, [*values, *_list_judges(about.results), *noted]))
+    named_values = [] if result is None else _list_both_values(members, judged_members)
+    return Derived(
+        columns, text, _make_names(columns, [*named_values, *_list_judges(judged_members.results), *other_names])
+    )
 
 
-_ABOUT = ("gate", "execution", "outcome", "judge", "score", "results")
+_RESULT_MEMBERS = ("gate", "execution", "outcome", "judge", "score", "results")
 
 
-def _list_contradictions(members: OtherMembers, about: OtherMembers) -> list[tuple[str, object]]:
-    """List what both a mapping and the result in it may say, each otherwise."""
+def _list_both_values(members: OtherMembers, judged_members: OtherMembers) -> list[tuple[str, object]]:
+    """List the values of a mapping and those of the result in it, which may differ: the entry is found by either."""
     names = ("outcome", "gate", "execution")
-    return [(name, getattr(part, name)) for name in names for part in (members, about)]
+    return [(name, getattr(holder, name)) for name in names for holder in (members, judged_members)]
 
 
 RUN_REOPENED = "run.reopened"
-"""The kind of entry that says that people let an agent's run go on."""
+"""The kind of entry that says that people let a stopped run of an agent continue."""
 
 
 CALL_PASSED, CALL_RAN, CALL_UNCHECKED = "call.passed", "call.ran", "call.unchecked"
-"""The kinds of entry that say of an agent's call that it was let pass, that it was made then, or made without that."""
+"""The kinds of entry that say that a call of an agent was allowed, that it was then made, or that it was made without
+having been checked."""
 
 
 AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED = "audit.requested", "audit.closed", "audit.failed"
@@ -332,45 +343,49 @@ MODEL_CHANGED, MONITOR_RESET = "model.changed", "monitor.reset"
 """The kinds of entry that say that a gate's judge is another model, and that its audits begin anew."""
 
 AUDIT_KINDS = (AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED, AUDIT_PLANTED, MODEL_CHANGED, MONITOR_RESET)
-"""All from which the state of a gate's audits follows."""
+"""The kinds of entry from which the state of a gate's audits is derived."""
 
 AUDITED = "audited"
-"""The kind of the name of a gate among the names of these entries."""
+"""The kind of name by which entries of ``AUDIT_KINDS`` are found: the name of their gate."""
 
 
 def name_call(run: str, call: str) -> str:
-    """Name what became of one call of a run: whether it was let pass, and whether it was made."""
+    """Return the name by which the entries about a call of a run are found: that it was allowed, and was made."""
     return f"{run}\ncall\n{call}"
 
 
 def name_trust(run: str) -> str:
-    """Name what changes how far a run is trusted: refusals, denials, unchecked calls, and that people reopened it."""
-    return f"{run}\ntrust"  # a run's own name has no line end, so that none is found as another's
+    """Return the name by which the entries are found that change how far a run is trusted.
+
+    These are refusals, denials, unchecked calls, and that people reopened the run.
+    """
+    return f"{run}\ntrust"  # no run has a line end in its name, so this is the name of no other run
 
 
 def name_asked(run: str) -> str:
-    """Name the requests for approval that a run has made."""
+    """Return the name by which the requests for approval of a run are found."""
     return f"{run}\nasked"
 
 
 def name_counted(run: str, metadata: Mapping[str, object]) -> str:
-    """Name those of a run's requests that count together, by the metadata of one: about calls, or about no call.
+    """Return the name by which those requests for approval of a run are found that are counted together.
 
-    Else a server could fill, by what its tools return, all the room that the run has for its calls.
+    Requests about calls are counted apart from those about results, answers and prompts: else a server could use up, by
+    what its tools return, the number of requests that the run may make for its calls.
     """
     return f"{run}\nasked\n{'part' if is_part(metadata) else 'call'}"
 
 
 def name_owned(owner: str) -> str:
-    """Name the requests for approval of all runs of one owner."""
+    """Return the name by which the requests for approval of all runs of one owner are found."""
     return f"{owner}\nowned"
 
 
-_OWNED = re.compile(r"(?P<owner>key:[0-9a-f]{12})[/:](?P<name>.+)")
+_OWNED_RUN = re.compile(r"(?P<owner>key:[0-9a-f]{12})[/:](?P<name>.+)")
 
 
 def name_owned_run(owner: str, run: str) -> str:
-    """Name a run of one owner among several, the keys of a server, so that no other owner can name it."""
+    """Return the name of a run of one owner, a key of a server: no other owner can make a run of this name."""
     return f"{owner}/{run}"
 
 
@@ -381,49 +396,57 @@ class RunName:
     owner: str | None
     """The owner, such as ``key:54343b4accb3``; ``None`` for a run that no key of a server has made."""
     name: str
-    """The name that its program has for it."""
+    """The name that its program gave it."""
 
 
 def split_run(run: str) -> RunName:
-    """Split the name of a run into its owner and the name that its program has for it."""
-    owned = _OWNED.fullmatch(run)
-    return RunName(owner=None, name=run) if owned is None else RunName(owner=owned["owner"], name=owned["name"])
+    """Split the name of a run into its owner and the name that its program gave it."""
+    match = _OWNED_RUN.fullmatch(run)
+    return RunName(owner=None, name=run) if match is None else RunName(owner=match["owner"], name=match["name"])
 
 
 def find_run(metadata: object) -> str | None:
-    """Find the run of an agent whose call some metadata are about."""
+    """Find the id of the agent's run whose call the metadata of an entry are about; ``None`` if they name none."""
     call = metadata.get("call") if isinstance(metadata, dict) else None
-    run = call.get("run_id") if isinstance(call, dict) else None
-    return run if isinstance(run, str) and run and run.isprintable() else None
+    run_id = call.get("run_id") if isinstance(call, dict) else None
+    return run_id if isinstance(run_id, str) and run_id and run_id.isprintable() else None
 
 
 def is_part(metadata: Mapping[str, object]) -> bool:
-    """Return whether metadata of a run are about a result, an answer or a prompt, and about no call."""
+    """Return whether metadata are about a part of a run that is no call: a result, an answer or a prompt."""
     call = metadata.get("call")
     return isinstance(call, dict) and "part" in call
 
 
-def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
-    """List the columns for the run whose call a decision is about: its name, and that of its refusals if it was one."""
+def _list_decision_runs(decision: DecidedMembers) -> list[tuple[str, object]]:
+    """List the names by which a decision about a call of a run is found.
+
+    These are the name of the run, and, if the call was refused, the name of what changes its trust.
+    """
     run = find_run(decision.metadata) if decision.metadata else None
     if run is None:
         return []
-    # With a basis, people were to be asked, and perhaps could not be: that is no refusal of the call. What a tool
-    # returned says nothing of the call either: else a server could stop the run by what it answers.
-    is_call = not decision.basis and not is_part(decision.metadata)
-    # One that no judge could decide is noted too: content that silences its judge is not put to it for ever.
-    judged = decision.result
-    is_judged = decision.decided_by in ("judge", "rule") or (judged is not None and judged.outcome == "undecided")
-    is_refused = not decision.allowed and not decision.pending and is_judged and is_call
+    # A decision with a basis is one for which people were to be asked, and perhaps could not be: the call was not
+    # refused. Neither is a decision about what a tool returned: else a server could stop the run by what it answers.
+    is_about_call = not decision.basis and not is_part(decision.metadata)
+    # An undecided call counts as refused, so that content which makes its judge fail is not tried for ever.
+    result = decision.result
+    is_undecided = result is not None and result.outcome == "undecided"
+    is_judged = decision.decided_by in ("judge", "rule") or is_undecided
+    is_refused = not decision.allowed and not decision.pending and is_judged and is_about_call
     return [("run", run), *([("run", name_trust(run))] if is_refused else [])]
 
 
-def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
-    """List the run that an entry about an approval or a run says something of, or the gate of an entry about audits."""
+def _list_other_names(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
+    """List the names by which an entry that is neither a decision nor a result is found.
+
+    These are the gate of an entry about audits, and the run of one about a call, a request for approval or a reopened
+    run.
+    """
     if kind in AUDIT_KINDS:
         return [(AUDITED, members.gate)]
     if kind == "approval.requested":
-        return [("run", name) for name in _list_asked(members.metadata)]
+        return [("run", name) for name in _list_request_names(members.metadata)]
     run = find_run({"call": {"run_id": members.run}})
     if kind in (CALL_PASSED, CALL_RAN, CALL_UNCHECKED) and run is not None:
         names = [name_call(run, members.call)] if isinstance(members.call, str) else []
@@ -431,42 +454,42 @@ def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
         return [("run", run), *[("run", name) for name in names]]
     if kind not in ("approval.closed", RUN_REOPENED) or run is None:
         return []
-    is_noted = kind == RUN_REOPENED or (members.status == "denied" and members.decided_by == "human")
-    return [("run", run), *([("run", name_trust(run))] if is_noted else [])]
+    changes_trust = kind == RUN_REOPENED or (members.status == "denied" and members.decided_by == "human")
+    return [("run", run), *([("run", name_trust(run))] if changes_trust else [])]
 
 
-def _list_asked(metadata: object) -> list[str]:
-    """List the names under which a request about a run's call is found and counted."""
+def _list_request_names(metadata: object) -> list[str]:
+    """List the names by which a request for approval of a run's call is found and counted."""
     run = find_run(metadata)
     if run is None or not isinstance(metadata, dict):
         return []
     owner = split_run(run).owner
-    owned = [] if owner is None else [name_owned(owner)]
-    return [run, name_asked(run), name_counted(run, metadata), *owned]
+    owner_names = [] if owner is None else [name_owned(owner)]
+    return [run, name_asked(run), name_counted(run, metadata), *owner_names]
 
 
-def _list_seats(result: JudgedMembers) -> list[tuple[str, object]]:
+def _list_seat_judges(result: JudgedMembers) -> list[tuple[str, object]]:
+    """List the names of the judges in the seats of a result."""
     return _list_judges(result.results)
 
 
 def _list_judges(seats: object) -> list[tuple[str, object]]:
+    """List the names of the judges of some recorded seats, each after the word ``judge``; none for what is no list."""
     if not isinstance(seats, list):
         return []
     return [("judge", seat.get("judge")) for seat in seats if isinstance(seat, dict)]
 
 
 def _make_names(columns: EntryColumns, values: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
-    """List what an entry says beside its columns, each once."""
-    named = {
-        (name, text): None for name, value in values if value is not None and (text := _read_column(value)) is not None
-    }
-    return tuple([(name, text) for name, text in named if getattr(columns, name, None) != text]) if named else ()
+    """List the values by which an entry is found and which its columns do not have already, each once."""
+    texts = [(name, _read_column(value)) for name, value in values]
+    distinct = dict.fromkeys((name, text) for name, text in texts if text is not None)
+    return tuple([(name, text) for name, text in distinct if getattr(columns, name, None) != text])
 
 
 def _read_column(text: object) -> str | None:
-    """Read the text of a column, which every store can hold and which can be asked for; ``None`` for anything else."""
-    # Most members of most entries.
-    if text is None:
+    """Return a text that a column can hold and be searched for; ``None`` for any other value, and for one too long."""
+    if text is None:  # as most members are
         return None
     return text if isinstance(text, str) and len(text) <= MOST_SUBJECT and can_store(text) else None
 
@@ -480,7 +503,10 @@ def _make_request_text(columns: EntryColumns, members: OtherMembers) -> str:
 
 
 def write_search_text(seq: int, derived: Derived | None) -> tuple[int, str] | None:
-    """Write the row of the search index for an entry, which is found by its place too; ``None`` if it has none."""
+    """Return the row of an entry for the search index: its place, and its text, which the place is put before.
+
+    ``None`` for an entry that has no search text.
+    """
     return None if derived is None or derived.text is None else (seq, f"{seq}\n{derived.text}")
 
 
@@ -489,12 +515,12 @@ def write_search_text(seq: int, derived: Derived | None) -> tuple[int, str] | No
 
 @cache
 def make_column_tables() -> MetaData:
-    """The tables' description; every database makes its own form of it."""
+    """Describe the tables for SQLAlchemy, which makes each database's own form of them."""
     from sqlalchemy import REAL, BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
 
-    place = BigInteger().with_variant(Integer(), "sqlite")
-    number = Double().with_variant(REAL(), "sqlite")
-    types = {"seq": place, "score": number, "duration_ms": number, "cost_usd": number}
+    seq_type = BigInteger().with_variant(Integer(), "sqlite")
+    number_type = Double().with_variant(REAL(), "sqlite")
+    types = {"seq": seq_type, "score": number_type, "duration_ms": number_type, "cost_usd": number_type}
     tables = MetaData()
     table = Table(
         ENTRY_COLUMNS,
@@ -512,20 +538,21 @@ def make_column_tables() -> MetaData:
         sqlite_strict=True,
     )
     Index(f"{ENTRY_COLUMNS}_at", table.c.at)
-    # By its hash: the other kind of index refuses a text of some thousand bytes, and with it the whole entry. Of the
-    # few that have one, since each append pays for every index; the rest is found by reading this narrow table.
-    asked = table.c.approval.is_not(None)
+    # A hash index, because a tree refuses a text of some thousand bytes, and with it the whole entry. Only the few
+    # entries with an approval are in it, since each append pays for every index. By other columns, entries are found by
+    # reading this narrow table.
+    has_approval = table.c.approval.is_not(None)
     Index(
         f"{ENTRY_COLUMNS}_approval",
         table.c.approval,
         postgresql_using="hash",
-        sqlite_where=asked,
-        postgresql_where=asked,
+        sqlite_where=has_approval,
+        postgresql_where=has_approval,
     )
     names = Table(
         ENTRY_NAMES,
         tables,
-        Column("seq", place, nullable=False, index=True),
+        Column("seq", seq_type, nullable=False, index=True),
         Column("name", Text, nullable=False),
         Column("value", Text, nullable=False),
         sqlite_strict=True,
@@ -535,42 +562,43 @@ def make_column_tables() -> MetaData:
 
 
 def find_columns() -> Table:
-    """The table of columns."""
+    """Return the description of the table of columns."""
     return make_column_tables().tables[ENTRY_COLUMNS]
 
 
 def write_condition(name: str) -> str:
-    """The condition that an entry says this ``judge``, ``outcome``, ``gate`` or the like, in a seat too.
+    """Write the condition in SQL that an entry has a value for ``name``, such as ``judge`` or ``gate``, also in a seat.
 
-    The value is asked for as often as there are question marks, and the columns are called ``c``.
+    The value has to be bound as often as there are question marks. The table of columns has to be called ``c``.
     """
-    named = f"SELECT seq FROM {ENTRY_NAMES} WHERE value = ? AND name = '{name}'"  # noqa: S608 - the names are ours, the values are bound
-    return f"(c.{name} = ? OR c.seq IN ({named}))" if name in ALL_COLUMNS else f"c.seq IN ({named})"
+    seqs_by_name = f"SELECT seq FROM {ENTRY_NAMES} WHERE value = ? AND name = '{name}'"  # noqa: S608 - the names are ours, the values are bound
+    return f"(c.{name} = ? OR c.seq IN ({seqs_by_name}))" if name in ALL_COLUMNS else f"c.seq IN ({seqs_by_name})"
 
 
 def write_audited_condition() -> str:
-    """The condition that an entry behind a place is about the audits of a gate: asked for are the place and the gate.
+    """Write the condition in SQL that an entry behind a place is about the audits of a gate.
 
-    A gate asks with each call, and most often nothing is new. So the few entries behind the place are looked at, and
-    not the thousands of its audits: a value that is computed is not looked for in the index of values.
+    The place and the gate have to be bound to its two question marks. A gate asks this with each call, and most often
+    nothing is new. So the index of values, which has thousands of entries of this gate, is not to be used: for the
+    computed ``value || ''`` the database looks at the few entries behind the place.
     """
     return f"c.seq IN (SELECT seq FROM {ENTRY_NAMES} WHERE seq > ? AND value || '' = ? AND name = '{AUDITED}')"  # noqa: S608 - as above
 
 
 def insert_columns(statements: Statements, derived: Iterable[tuple[int, str, Derived | None]]) -> None:
-    """Write the columns of some new entries, each with its place and time."""
+    """Insert the columns and names of new entries, each given by its place, its time and what is derived from it."""
     columns: list[tuple[Any, ...]] = []
     names: list[tuple[int, str, str]] = []
-    for seq, at, one in derived:
-        if one is None:
+    for seq, at, derived_entry in derived:
+        if derived_entry is None:
             continue
-        columns.append((seq, at, *astuple(one.columns)))
-        names += [(seq, *pair) for pair in one.names]
+        columns.append((seq, at, *astuple(derived_entry.columns)))
+        names += [(seq, *pair) for pair in derived_entry.names]
     statements.insert(ENTRY_COLUMNS, ALL_COLUMNS, columns)
     statements.insert(ENTRY_NAMES, ("seq", "name", "value"), names)
 
 
-_TABLES = (ENTRY_COLUMNS, ENTRY_NAMES)
+_COLUMN_TABLES = (ENTRY_COLUMNS, ENTRY_NAMES)
 
 
 def delete_columns(statements: Statements, seq: int) -> None:
@@ -579,51 +607,51 @@ def delete_columns(statements: Statements, seq: int) -> None:
     After the last of several, call ``purge_trigrams``, so that the index keeps nothing of them either.
     """
     delete_text(statements, seq)
-    for table in _TABLES:
+    for table in _COLUMN_TABLES:
         statements.execute(f"DELETE FROM {table} WHERE seq = ?", (seq,))  # noqa: S608 - the name is ours
 
 
 def find_difference(
     statements: Statements, rows: Sequence[Row], tables: Collection[str] = (SEARCH_STATE,)
 ) -> tuple[int, str] | None:
-    """Find the first of some entries, which follow each other, whose columns are not what they are derived from.
+    """Find the first of some consecutive entries whose stored columns are not those that are derived from it.
 
-    Returns its place, and what differs; ``None`` if nothing does. Search texts are compared where the index of the
-    database, which has these ``tables``, says that they are there.
+    Return its place, and the difference in words; ``None`` if nothing differs. Search texts are compared only if the
+    database, which has these ``tables``, has a search index, and only of the entries that are in it.
     """
     if not rows:
         return None
     state = read_state(statements) if SEARCH_STATE in tables else None
-    stored = _load(statements, rows[0][SEQ], rows[-1][SEQ], state)
+    stored = _load_stored(statements, rows[0][SEQ], rows[-1][SEQ], state)
     for row in rows:
-        problem = _compare(row, derive(row), stored)
-        if problem is not None:
-            return row[SEQ], problem
+        difference = _find_row_difference(row, derive(row), stored)
+        if difference is not None:
+            return row[SEQ], difference
     return None
 
 
 def find_stray(statements: Statements, last: int) -> int | None:
-    """Find a place that has columns, and at which no entry can be: behind the last one, or before the first."""
-    lowest = [
+    """Find a place that has columns but no entry, behind the ``last`` one or before the first; ``None`` without one."""
+    stray_seqs = [
         seq
-        for table in _TABLES
+        for table in _COLUMN_TABLES
         for (seq,) in statements.fetch(f"SELECT min(seq) FROM {table} WHERE seq > ? OR seq < 1", (last,))  # noqa: S608 - the name is ours
     ]
-    return min((seq for seq in lowest if seq is not None), default=None)
+    return min((seq for seq in stray_seqs if seq is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredRows:
     """The rows that are stored beside some entries, by their places."""
 
     columns: dict[int, tuple[Any, ...]]
     names: dict[int, list[tuple[str, str]]]
     texts: dict[int, str]
     searched: range
-    """The places whose search texts are there."""
+    """The places of the entries whose search texts are in the index."""
 
 
-def _load(statements: Statements, first: int, last: int, state: SearchState | None) -> _Stored:
+def _load_stored(statements: Statements, first: int, last: int, state: SearchState | None) -> _StoredRows:
     """Load the columns, names and search texts that are stored beside the entries ``first`` to ``last``.
 
     Search texts are left out where there is no index of them, or one of another form.
@@ -640,26 +668,26 @@ def _load(statements: Statements, first: int, last: int, state: SearchState | No
     # The place is the first of the columns.
     columns = {row[0]: row for row in fetch(ENTRY_COLUMNS, ALL_COLUMNS)}
     if state is None or state.form != FORM:
-        return _Stored(columns, names, {}, range(0))
+        return _StoredRows(columns, names, {}, range(0))
     texts: dict[int, str] = {seq: text for seq, text in fetch(SEARCH_TEXTS, ("seq", "text"))}  # noqa: C416 - names what the rows hold
-    return _Stored(columns, names, texts, range(state.since, state.last + 1))
+    return _StoredRows(columns, names, texts, range(state.since, state.last + 1))
 
 
-def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
-    """Say how what is stored beside an entry differs from what is derived from it; ``None`` where it does not."""
+def _find_row_difference(row: Row, derived: Derived | None, stored: _StoredRows) -> str | None:
+    """Describe how the stored columns of an entry differ from the derived ones; ``None`` where they do not."""
     seq, at = row[SEQ], row[AT]
     columns, text, names = stored.columns.get(seq), stored.texts.get(seq), stored.names.get(seq)
     text = text if seq in stored.searched else None
     if derived is None:
-        nothing = columns is None and text is None and names is None
-        return None if nothing else "has columns, and no payload that they could be derived from"
+        has_nothing_stored = columns is None and text is None and names is None
+        return None if has_nothing_stored else "has columns, and no payload that they could be derived from"
     if columns is None:
         return "has no columns beside it, so that no list shows it"
-    wanted = (seq, at, *astuple(derived.columns))
-    if columns != wanted:
-        for name, value, stored_value in zip(ALL_COLUMNS, wanted, columns, strict=True):
+    expected = (seq, at, *astuple(derived.columns))
+    if columns != expected:
+        for name, value, stored_value in zip(ALL_COLUMNS, expected, columns, strict=True):
             if stored_value != value:
-                return f"is listed with {name} {_show(stored_value)}, and its payload says {_show(value)}"
+                return f"is listed with {name} {_show_value(stored_value)}, and its payload says {_show_value(value)}"
     if seq in stored.searched and (seq, text) != (write_search_text(seq, derived) or (seq, None)):
         return "is searched by another text than its payload has"
     if (names or derived.names) and sorted(derived.names) != sorted(names or ()):
@@ -667,5 +695,6 @@ def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
     return None
 
 
-def _show(value: object) -> str:
+def _show_value(value: object) -> str:
+    """Show a value of a column in a message, in at most 80 characters and on one line."""
     return clean(repr(value)[:80], keep_lines=False)

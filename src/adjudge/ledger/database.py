@@ -65,47 +65,49 @@ class FileStatements:
         self._connection = connection
 
     def fetch(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """As ``Statements`` says."""
+        """Execute a statement and return its rows, as ``Statements`` describes it."""
         return self._connection.execute(statement, values).fetchall()
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """As ``Statements`` says."""
+        """Insert rows into a table, as ``Statements`` describes it."""
         if rows:
             self._connection.executemany(_write_insert(table, columns), rows)
 
     def execute(self, statement: str, values: Values = ()) -> None:
-        """As ``Statements`` says."""
+        """Execute a statement that returns no rows, as ``Statements`` describes it."""
         self._connection.execute(statement, values)
 
 
 class EngineStatements:
-    """Statements on a connection of SQLAlchemy, handed to the driver as they are."""
+    """Statements on a connection of SQLAlchemy, which are handed to the driver as they are written."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.is_file = connection.dialect.name == "sqlite"
 
     def fetch(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """As ``Statements`` says."""
+        """Execute a statement and return its rows, as ``Statements`` describes it."""
         rows = self._connection.exec_driver_sql(self._write_marks(statement), tuple(values) or None)
         return [tuple(row) for row in rows]
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """As ``Statements`` says."""
+        """Insert rows into a table, as ``Statements`` describes it."""
         if rows:
             statement = self._write_marks(_write_insert(table, columns))
             self._connection.exec_driver_sql(statement, [tuple(row) for row in rows])
 
     def execute(self, statement: str, values: Values = ()) -> None:
-        """As ``Statements`` says."""
+        """Execute a statement that returns no rows, as ``Statements`` describes it."""
         self._connection.exec_driver_sql(self._write_marks(statement), tuple(values) or None)
 
     def _write_marks(self, statement: str) -> str:
-        # psycopg writes a value's mark otherwise. No statement of ours has either character in a text.
+        """Write the marks for values as the driver has them: ``?`` for SQLite, ``%s`` for PostgreSQL."""
+        # No statement of ours has either character in a text.
         return statement if self.is_file else statement.replace("?", "%s")
 
 
 def _write_insert(table: str, columns: Sequence[str]) -> str:
+    """Write the statement that inserts a row into a table, with a mark for the value of each column."""
     marks = ", ".join("?" * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - the names are ours, the values are bound
 
@@ -142,20 +144,23 @@ class Address:
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
-"""The beginning of an address, or of what was meant as one; one letter before a colon is a drive."""
+"""The beginning of an address, or of what was meant as one. A single letter before a colon is a drive of Windows."""
 
 _FILE = "sqlite:///"
 
 
 def read_address(url: str | os.PathLike[str]) -> Address:
-    """Read what a program names a ledger by; raises ``UsageError`` for what is neither an address nor a path."""
+    """Read the address by which a program names a ledger: a URL or a path.
+
+    Raises ``UsageError`` for anything else.
+    """
     if isinstance(url, _InMemory):
         return Address(file=None, url=None)
     if isinstance(url, str):
         check_text("a ledger's url", url)
     path = _find_path(url)
     if path is not None:
-        # Taken as it is: in an address, a question mark in a name would begin options.
+        # Not made a URL, in which a question mark in the name of the file would begin options.
         return Address(file=path, url=None)
     text = str(url)
     if not text.startswith(_FILE):
@@ -166,19 +171,21 @@ def read_address(url: str | os.PathLike[str]) -> Address:
     return Address(file=path, url=None)
 
 
-def _find_path(url: str | os.PathLike[str]) -> str | None:
-    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address.
+def _find_path(address: str | os.PathLike[str]) -> str | None:
+    """Return the path of a file that is given as a path: a ``Path``, or a text without a scheme. Else return ``None``.
 
-    Raises ``UsageError`` for what is no text and no path.
+    Raises ``UsageError`` for a value that is neither a text nor a path.
     """
-    if isinstance(url, str):
-        return None if _SCHEME.match(url) or not url.strip() else url
+    if isinstance(address, str):
+        return None if _SCHEME.match(address) or not address.strip() else address
     try:
-        path = os.fspath(url)
+        path = os.fspath(address)
     except TypeError:
         path = ""
     if not isinstance(path, str) or not path:
-        raise UsageError(f"a ledger's url is a text or the path of a file, got {type(url).__name__}", argument="url")
+        raise UsageError(
+            f"a ledger's url is a text or the path of a file, got {type(address).__name__}", argument="url"
+        )
     return path
 
 
@@ -227,7 +234,10 @@ class Database:
 
     @contextmanager
     def read(self, *, snapshot: bool = False) -> Iterator[Statements]:
-        """A transaction to read in; with ``snapshot``, all that it reads is as it is at one moment."""
+        """Begin a transaction to read in, which ends with the block.
+
+        With ``snapshot``, all that it reads is as it is at one moment.
+        """
         if self.file is not None:
             with self.use_file() as connection, _begin_in_file(connection, "BEGIN"):
                 yield FileStatements(connection)
@@ -237,7 +247,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Statements]:
-        """A transaction to write in; that of a file excludes every other writer."""
+        """Begin a transaction to write in, which ends with the block; that on a file makes other writers wait."""
         if self.file is not None:
             with self.use_file() as connection, _begin_in_file(connection, "BEGIN IMMEDIATE"):
                 yield FileStatements(connection)
@@ -247,26 +257,26 @@ class Database:
 
     @contextmanager
     def use_file(self) -> Iterator[sqlite3.Connection]:
-        """A connection to the file of a ledger in SQLite, in no transaction."""
+        """Give a connection to the file of a ledger in SQLite, without a transaction."""
         with self._lock:
             if self._files is None:
-                # Where it is now: a connection made later, from another folder, must be one to the same file.
+                # An absolute path: a connection that is made later, in another working directory, is to the same file.
                 self._files = _FileConnections(partial(_connect_file, os.path.abspath(str(self.file))))  # noqa: PTH100 - links are followed by SQLite
                 if self._is_closed:
-                    self._files.close()  # so that none is kept open for a next use
+                    self._files.close()  # so that connections are closed after their use
             files = self._files
         with files.use() as connection:
             yield connection
 
     @contextmanager
     def connect(self, *, writes: bool = False, snapshot: bool = False) -> Iterator[Connection]:
-        """A connection of SQLAlchemy in a transaction as that of ``read``, or of ``write``."""
+        """Give a connection of SQLAlchemy in a transaction, as ``read`` or ``write`` begin one."""
         with self._use_engine() as engine:
             options: dict[str, Any] = {"adjudge_writes": True} if writes else {}
             if snapshot and self._address.url is not None:
                 options["isolation_level"] = "REPEATABLE READ"
-            chosen = engine.execution_options(**options)
-            with chosen.begin() if writes else chosen.connect() as connection:
+            configured_engine = engine.execution_options(**options)
+            with configured_engine.begin() if writes else configured_engine.connect() as connection:
                 yield connection
 
     def vacuum(self, tables: Sequence[str]) -> None:
@@ -274,13 +284,13 @@ class Database:
         if self.file is not None:
             return
         with self.explaining("vacuumed"), self._use_engine() as engine:
-            chosen = engine.execution_options(isolation_level="AUTOCOMMIT")
-            with chosen.connect() as connection:
+            autocommit_engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+            with autocommit_engine.connect() as connection:
                 for table in tables:
                     connection.exec_driver_sql(f"VACUUM {table}")
 
     def check_file(self) -> None:
-        """Raise ``UsageError`` where the file of a ledger in SQLite is none, or not there."""
+        """Raise ``UsageError`` where the file of a ledger in SQLite is not there, is no file, or cannot be read."""
         if self.file is None:
             return
         try:
@@ -293,7 +303,7 @@ class Database:
             raise UsageError(f"the ledger {self.name} cannot be read: {reason}; {remedy}") from None
 
     def create_file(self) -> None:
-        """Begin the file of a ledger in SQLite, unless it is there.
+        """Create the file of a ledger in SQLite, unless it is there.
 
         Raises ``UsageError`` where it cannot be written.
         """
@@ -305,43 +315,53 @@ class Database:
             raise UsageError(f"the ledger {self.name} cannot be written: {error.strerror}; name another file") from None
 
     @contextmanager
-    def explaining(self, what: str) -> Iterator[None]:
-        """Raise ``LedgerError`` or ``UsageError`` for what a driver raises: that the ledger cannot be ``what``."""
+    def explaining(self, verb: str) -> Iterator[None]:
+        """Replace the errors of a database driver in the block by ``LedgerError`` or ``UsageError``.
+
+        They say that the ledger cannot be ``verb``, a participle such as ``read`` or ``written``.
+        """
         try:
             yield
         except Exception as error:
-            problem = self._explain(error, what)
+            problem = self._explain(error, verb)
             if problem is None:
                 raise
             raise problem from None
 
-    def _explain(self, error: Exception, what: str) -> Exception | None:
-        """Make the error to raise for one of the driver, which may quote the payload; ``None`` for another's error."""
+    def _explain(self, error: Exception, verb: str) -> Exception | None:
+        """Make the error to raise in place of one of a database driver; ``None`` if the error is not one of a driver.
+
+        The driver's own text may quote the payload.
+        """
         if isinstance(error, (UnicodeEncodeError, OverflowError)):
             # Raised by the driver, before anything reached the database.
             return UsageError(
-                f"the ledger {self.name} cannot be {what}: a number is too large, or a text holds half a character"
+                f"the ledger {self.name} cannot be {verb}: a number is too large, or a text holds half a character"
             )
         if isinstance(error, UnicodeDecodeError):
-            return LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}")
-        cause: BaseException | None = error if isinstance(error, sqlite3.Error) else None
-        if cause is None and "sqlalchemy" in sys.modules:
+            return LedgerError(f"the ledger {self.name} cannot be {verb}: {type(error).__name__}")
+        driver_error: BaseException | None = error if isinstance(error, sqlite3.Error) else None
+        if driver_error is None and "sqlalchemy" in sys.modules:
             from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
             if isinstance(error, DBAPIError):  # whose own text quotes the payload
-                cause = error.orig
+                driver_error = error.orig
             elif isinstance(error, SQLAlchemyError):
-                return LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}")
-        if cause is None:
+                return LedgerError(f"the ledger {self.name} cannot be {verb}: {type(error).__name__}")
+        if driver_error is None:
             return None
-        reason = clean(" ".join(str(cause).split())[:300], keep_lines=False) + self._describe_refusal()
-        kind = DamagedError if any(sign in reason for sign in _DAMAGE) else LedgerError
-        return kind(f"the ledger {self.name} cannot be {what}: {reason}")
+        reason = clean(" ".join(str(driver_error).split())[:300], keep_lines=False) + self._describe_refusal()
+        error_type = DamagedError if any(sign in reason for sign in _SIGNS_OF_DAMAGE) else LedgerError
+        return error_type(f"the ledger {self.name} cannot be {verb}: {reason}")
 
     def _describe_refusal(self) -> str:
-        """Describe why this account may not use a ledger's file, of which SQLite says only that it cannot open it."""
-        effective = os.access in os.supports_effective_ids  # else the account that began this program is asked about
-        if self.file is None or os.access(self.file, os.R_OK | os.W_OK, effective_ids=effective):
+        """Describe why this account may not use the file of a ledger; empty if it may.
+
+        SQLite itself says only that it cannot open the file.
+        """
+        # Where the system cannot check the effective account, the account that started this program is checked.
+        uses_effective_ids = os.access in os.supports_effective_ids
+        if self.file is None or os.access(self.file, os.R_OK | os.W_OK, effective_ids=uses_effective_ids):
             return ""
         try:
             mode = stat.S_IMODE(os.stat(self.file).st_mode)  # noqa: PTH116 - as in use_file
@@ -351,10 +371,11 @@ class Database:
 
     @contextmanager
     def _use_engine(self) -> Iterator[Engine]:
-        """The engine, which is not closed before its last user is done.
+        """Give the engine, which is made if there is none, and which is disposed of only after its last user is done.
 
-        An engine takes back a connection that was in use while it closed, and then nobody closes that one: a reader
-        whose task was cancelled is still reading in its thread. And two threads that both made one would lose one.
+        An engine takes back a connection that was in use while it was disposed of, and then nobody closes that
+        connection: a reader whose task was cancelled may still be reading in its thread. The lock keeps two threads
+        from making an engine each, of which one would be lost.
         """
         with self._lock:
             self._engine = engine = self._engine or self._make_engine()
@@ -369,6 +390,7 @@ class Database:
                 self._dispose_unused()
 
     def _dispose_unused(self) -> None:
+        """Dispose of the engines that nobody uses any more, except for the current one."""
         for engine in [engine for engine, users in self._users.items() if not users and engine is not self._engine]:
             del self._users[engine]
             engine.dispose()
@@ -381,14 +403,14 @@ class Database:
         from sqlalchemy import QueuePool, create_engine, event
 
         if self.file is not None:
-            place = os.path.abspath(self.file)  # noqa: PTH100 - as in use_file
-            # The pool of a file. For an address that names none, SQLAlchemy takes that of a database in memory, which
-            # closes connections that other threads are using.
-            engine = create_engine("sqlite:///", creator=partial(_connect_file, place), poolclass=QueuePool)
+            path = os.path.abspath(self.file)  # noqa: PTH100 - as in use_file
+            # The pool is named, because this address names no file: SQLAlchemy would take the pool for a database in
+            # memory, which closes connections that other threads are using.
+            engine = create_engine("sqlite:///", creator=partial(_connect_file, path), poolclass=QueuePool)
             event.listen(engine, "begin", _begin_on_engine)
             return engine
         if self._address.url is None:
-            # One connection, which is the database: whoever comes second waits.
+            # The one connection is the database itself, so a second user waits for it.
             engine = create_engine(
                 "sqlite://", creator=_connect_memory, poolclass=QueuePool, pool_size=1, max_overflow=0
             )
@@ -404,9 +426,9 @@ class Database:
         return engine
 
     def close(self) -> None:
-        """Close all connections, those in use once they are not.
+        """Close all connections; those in use are closed when their users are done.
 
-        A thread whose reader was cancelled may still come: it gets a connection, which is closed after that use.
+        A thread whose reader was cancelled may still ask for a connection: it gets one, which is closed after that use.
         """
         with self._lock:
             self._is_closed, self._engine = True, None
@@ -417,13 +439,13 @@ class Database:
 
 
 class DamagedError(LedgerError):
-    """A store that is no database, or no text, any more."""
+    """The file of a ledger is damaged: it is no database any more, or a text in it is no UTF-8."""
 
 
 _SHARE = "share the file and its folder with a group, or ask through adjudge serve"
 """The remedy where this account may not use a ledger's file."""
 
-_DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
+_SIGNS_OF_DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
 
 
 class _FileConnections:
@@ -437,7 +459,10 @@ class _FileConnections:
 
     @contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection, an idle one if there is one; it is closed after its use if enough others are idle."""
+        """Give a connection for the block: an idle one, or a new one if none is idle.
+
+        It is kept open for the next use, unless enough others are idle.
+        """
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
@@ -446,14 +471,14 @@ class _FileConnections:
             yield connection
         finally:
             with self._lock:
-                keeps = not self._is_closed and len(self._idle) < _MOST_IDLE
-                if keeps:
+                is_kept = not self._is_closed and len(self._idle) < _MOST_IDLE_CONNECTIONS
+                if is_kept:
                     self._idle.append(connection)
-            if not keeps:
+            if not is_kept:
                 connection.close()
 
     def close(self) -> None:
-        """Close all; one in use is closed when its user is done."""
+        """Close all connections; one that is in use is closed when its user is done."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
@@ -461,7 +486,7 @@ class _FileConnections:
             connection.close()
 
 
-_MOST_IDLE = 5
+_MOST_IDLE_CONNECTIONS = 5
 """Connections to a file that are kept open for their next use."""
 
 
@@ -478,25 +503,29 @@ def _begin_in_file(connection: sqlite3.Connection, statement: str) -> Iterator[N
 
 
 def _begin_on_engine(connection: Connection) -> None:
+    """Begin a transaction on a connection to SQLite, which for a writer excludes every other writer at once."""
     writes = connection.get_execution_options().get("adjudge_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _set_up_server(connection: Any, _: object) -> None:
     """Keep PostgreSQL from compiling statements: ours take milliseconds, and compiling one takes ten times as long."""
-    connection.autocommit = True  # a setting that is made in a transaction ends when that is rolled back
+    connection.autocommit = True  # else a rollback would undo the setting
     connection.execute("SET jit = off")
     connection.autocommit = False
 
 
 def _connect_memory() -> sqlite3.Connection:
+    """Open a new database in memory; ``isolation_level=None`` keeps sqlite3 from beginning transactions by itself."""
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
 def _connect_file(path: str) -> sqlite3.Connection:
+    """Open a connection to the file of a ledger in SQLite, which is created if it is missing."""
     return open_sqlite(path, mode="make", patience=BUSY_SECONDS, prepare=_set_up_file)
 
 
 def _set_up_file(connection: sqlite3.Connection) -> None:
+    """Set up a connection to a SQLite file: a durable write-ahead log, and deleted rows that are overwritten."""
     enter_wal(connection, durable=True)
-    connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
+    connection.execute("PRAGMA secure_delete=ON")

@@ -82,7 +82,7 @@ NO_PREV = "0" * 64
 
 
 def format_time(moment: datetime) -> str:
-    """A moment as entries hold it: UTC, with six decimals always, so that texts sort as moments do.
+    """Write a moment as entries hold it: in UTC, always with six decimals, so that texts sort as moments do.
 
     Raises ``UsageError`` for a time without a zone.
     """
@@ -92,18 +92,18 @@ def format_time(moment: datetime) -> str:
 
 
 def hash_entry(seq: int, ident: str, at: str, kind: str, subject: str, payload_hash: str, prev: str) -> str:  # noqa: PLR0917 - in the order of the columns; verifying calls it for every entry
-    """SHA-256 of the canonical JSON (RFC 8785) of what an entry says."""
-    # Written by hand because verifying is mostly this line; tests hold it to the bytes of an RFC 8785 encoder.
-    header = (
+    """Compute the SHA-256 of the canonical JSON (RFC 8785) of everything that an entry says."""
+    # Written by hand because it takes most of the time of verifying; tests compare it with an RFC 8785 encoder.
+    canonical_json = (
         f'{{"at":{write_string(at)},"id":{write_string(ident)},"kind":{write_string(kind)},'
         f'"payload_hash":{write_string(payload_hash)},"prev":{write_string(prev)},"schema":"{SCHEMA}",'
         f'"seq":{seq},"subject":{write_string(subject)}}}'
     )
-    return sha256(header.encode()).hexdigest()
+    return sha256(canonical_json.encode()).hexdigest()
 
 
 def signed_bytes(entry_hash: str) -> bytes:
-    """Return what is signed for an entry: its hash, marked as ours, so that the signature stands for nothing else."""
+    """Return the bytes that are signed for an entry: its hash, behind the schema so that it signs nothing else."""
     return f"{SCHEMA}\n{entry_hash}".encode()
 
 
@@ -126,7 +126,7 @@ class Head:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        # Not by the codec: programs of others read heads and entries by the format of docs/ledger.md, which is fixed.
+        # Not by ``write_record``: other programs read heads and entries in the fixed format of docs/ledger.md.
         return {"schema": HEAD_SCHEMA, "seq": self.seq, "hash": self.hash}
 
     @classmethod
@@ -144,8 +144,8 @@ class Head:
                 return cls(seq=seq, hash=digest)
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             pass
-        shown = clean(repr(stripped[:80]), keep_lines=False)
-        raise UsageError(f"a head is SEQ:HASH, or the JSON that `adjudge ledger head --json` writes; got {shown}")
+        shown_text = clean(repr(stripped[:80]), keep_lines=False)
+        raise UsageError(f"a head is SEQ:HASH, or the JSON that `adjudge ledger head --json` writes; got {shown_text}")
 
 
 def _split_head(text: str) -> dict[str, Any]:
@@ -181,13 +181,16 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        # Not by the codec: the payload is handed on as it is stored, and not written anew.
+        # Not by ``write_record``: the payload is returned as it is stored, and not converted again.
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         return {"schema": SCHEMA} | data | {"at": format_time(self.at)}
 
 
 def read_entry(row: Row) -> Entry:
-    """An entry from its row; raises ``UsageError`` when a stored value is none of ours, which ``verify`` explains."""
+    """Read an entry from its row.
+
+    Raises ``UsageError`` for a stored value that no ledger writes; ``Ledger.verify`` says which.
+    """
     values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     try:
         values["at"] = datetime.fromisoformat(values["at"])

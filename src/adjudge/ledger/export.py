@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,25 +21,30 @@ if TYPE_CHECKING:
     from adjudge.ledger.signature import PublicKey
 
 
-_LONGEST = MOST_BYTES + 100_000
+_LONGEST_LINE = MOST_BYTES + 100_000
 """The longest line, in bytes: a payload and the members around it."""
 
 
-_ERASED = b"null"
-"""A payload that was erased; one that was not is an object."""
+_ERASED_PAYLOAD = b"null"
+"""The payload of an exported entry that was erased; any other payload is a JSON object."""
 
 
-class Streams(Protocol):
-    """The streams that can be exported."""
+class RowSource(Protocol):
+    """A store whose rows can be exported."""
 
     def stream(self) -> Generator[Row]:
         """All rows in order."""
         ...
 
 
-def write_export(store: Streams, path: str | os.PathLike[str]) -> Head:
-    """Write all rows to a new file that its owner alone can read; the last one's head."""
-    encode, line, raw = _tools()[:3]
+def write_export(store: RowSource, path: str | os.PathLike[str]) -> Head:
+    """Write all rows to a new file that only its owner can read, one JSON object a line; return the ledger's head.
+
+    Where that fails, the file is removed. Raises ``UsageError`` for a file that cannot be written, and ``LedgerError``
+    for a ledger without entries.
+    """
+    line_format = _make_line_format()
+    encode, make_line, make_raw = line_format.encode, line_format.make_line, line_format.make_raw
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except OSError as error:
@@ -48,8 +54,8 @@ def write_export(store: Streams, path: str | os.PathLike[str]) -> Head:
         with os.fdopen(descriptor, "wb") as file:
             for row in store.stream():
                 values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
-                values["payload"] = raw(_ERASED if row[PAYLOAD] is None else row[PAYLOAD])
-                file.write(encode(line(schema=SCHEMA, **values)) + b"\n")
+                values["payload"] = make_raw(_ERASED_PAYLOAD if row[PAYLOAD] is None else row[PAYLOAD])
+                file.write(encode(make_line(schema=SCHEMA, **values)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except BaseException as error:
@@ -97,9 +103,9 @@ def verify_export(
 
 
 def read_head(head: Head | str | os.PathLike[str] | None) -> Head | None:
-    """A pinned head: the value itself, its text, or a file that holds it.
+    """Read a pinned head, given as the value itself, as its text, or as a file that holds it.
 
-    Raises ``UsageError`` where it is none of them.
+    Raises ``UsageError`` for anything else.
     """
     if head is None or isinstance(head, Head):
         return head
@@ -118,35 +124,52 @@ def read_head(head: Head | str | os.PathLike[str] | None) -> Head | None:
 
 
 class _BadLineError(Exception):
-    """A line that no export of ours has."""
+    """A line of a file that is not as an export writes it."""
 
 
 def _read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
-    """Yield the rows of an export; raise for a line that an export would not have written so."""
-    encode, _, _, decode = _tools()
+    """Yield the rows of an export. Raises ``_BadLineError`` for a line that is not exactly as an export writes it."""
+    line_format = _make_line_format()
     with open_regular(path) as file:
-        while text := file.readline(_LONGEST):
+        while text := file.readline(_LONGEST_LINE):
             try:
-                line = decode(text)
-                written = encode(line) + b"\n"
+                line = line_format.decode(text)
+                rewritten = line_format.encode(line) + b"\n"
             except (ValueError, RecursionError):
                 raise _BadLineError("it is no line of an export") from None
-            # What was decoded is written again and compared, so that no byte of the file goes unchecked: spaces,
-            # members that are not ours, a member that stands there twice.
-            if written != text or line.schema != SCHEMA:
+            # What was decoded is encoded again and compared, so that every byte of the file is checked: spaces, unknown
+            # members, a member that is there twice.
+            if rewritten != text or line.schema != SCHEMA:
                 raise _BadLineError("it is not written as an export writes it")
             payload = bytes(line.payload)
             values = {name: getattr(line, name) for name in COLUMNS}
-            values["payload"] = None if payload == _ERASED else payload
+            values["payload"] = None if payload == _ERASED_PAYLOAD else payload
             yield tuple(values.values())  # type: ignore[misc]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LineFormat:
+    """The functions that write and read the lines of an export."""
+
+    encode: Callable[[Any], bytes]
+    make_line: Callable[..., Any]
+    """Makes a line of its members."""
+    make_raw: Callable[[Any], Any]
+    """Makes the value of a member from bytes, which are encoded as they are."""
+    decode: Callable[[bytes], Any]
+
+
 @cache
-def _tools() -> tuple[Any, Any, Any, Any]:
-    """Return an encoder of lines, its type, a holder of bytes that are written as they are, and a decoder."""
+def _make_line_format() -> _LineFormat:
+    """Make the functions that write and read the lines of an export, whose members are in the order of the alphabet."""
     import msgspec
 
     types: dict[str, Any] = dict.fromkeys(COLUMNS, str)
     types |= {"seq": int, "payload": msgspec.Raw, "signature": str | None, "schema": str}
-    line = msgspec.defstruct("Line", sorted(types.items()), forbid_unknown_fields=True, kw_only=True)
-    return msgspec.json.Encoder().encode, line, msgspec.Raw, msgspec.json.Decoder(line).decode
+    line_type: Any = msgspec.defstruct("Line", sorted(types.items()), forbid_unknown_fields=True, kw_only=True)
+    return _LineFormat(
+        encode=msgspec.json.Encoder().encode,
+        make_line=line_type,
+        make_raw=msgspec.Raw,
+        decode=msgspec.json.Decoder(line_type).decode,
+    )

@@ -13,9 +13,10 @@ from adjudge.errors import UsageError
 
 
 def describe_judged(recorder: object, content: object, context: Mapping[str, object]) -> dict[str, Any]:
-    """Describe a content, and the task, context and reference it was judged with, as arguments of ``append``.
+    """Return the arguments ``content`` and ``context`` with which ``append`` records what was judged.
 
-    Nothing for a recorder that keeps no content, as most do not, and for what has no text.
+    ``context`` holds the task, the context and the reference that the content was judged with. There are no arguments
+    for a recorder that keeps no content, as most do not, and for content that has no text.
     """
     if getattr(recorder, "keeps_content", False) is not True:
         return {}

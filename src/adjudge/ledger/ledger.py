@@ -73,9 +73,9 @@ class Ledger:
         key: PrivateKey | None = None,
         redact: Callable[[str], str] | None = None,
     ) -> None:
-        self._keep = choose_keep(store_content, redact)
+        self._keep_text = choose_keep(store_content, redact)
         self._signer = open_signer(key) if key is not None else None
-        self._about = {"store_content": store_content}
+        self._genesis_members = {"store_content": store_content}
         self._url = url
         self._store_content = store_content
         self._lock = threading.Lock()
@@ -145,19 +145,19 @@ class Ledger:
             gate: The name of the gate, as a member of the payload, for ``query``.
             execution: Your name for what it belongs to, as a member of the payload, for ``query``.
         """
-        more = {"gate": gate, "execution": execution}
-        for name, text in more.items():
+        extra_members = {"gate": gate, "execution": execution}
+        for name, text in extra_members.items():
             if text is not None:
                 check_text(name, text)
-        judged = dict(context or {})
-        for name in judged:
+        judged_texts = dict(context or {})
+        for name in judged_texts:
             check_choice("context", name, CONTEXT)
         if content is not None:
-            judged["content"] = content
+            judged_texts["content"] = content
             subject = digest_text(content) if subject is None and not _has_subject(value) else subject
-        more |= keep_judged(judged, self._keep)
-        # Written here and not in the thread: the value may be changed by the caller before its turn comes.
-        draft = make_draft(value, self._keep, kind=kind, subject=subject, more=more)
+        extra_members |= keep_judged(judged_texts, self._keep_text)
+        # The draft is made here and not in the writer's thread, before which the caller might change the value.
+        draft = make_draft(value, self._keep_text, kind=kind, subject=subject, more=extra_members)
         return await self._submit(draft)
 
     async def prepare(self) -> None:
@@ -211,8 +211,8 @@ class Ledger:
             quoting: Further members, texts that can quote what was judged: kept as ``store_content`` says. ``None`` is
                 none.
         """
-        more = {name: self._keep(text) for name, text in (quoting or {}).items()}
-        return make_draft(value, self._keep, kind=kind, subject=subject, more=more)
+        extra_members = {name: self._keep_text(text) for name, text in (quoting or {}).items()}
+        return make_draft(value, self._keep_text, kind=kind, subject=subject, more=extra_members)
 
     async def erase(self, seq: int, reason: str, by: str) -> int:
         """Erase the payload of an entry, keep its hash, and record who did it and why. Return the place of that record.
@@ -235,8 +235,8 @@ class Ledger:
             raise UsageError(Argument("by", f"{by[:80]!a}"), f" names nobody for certain: {doubt}", argument="by")
         check_place(seq)
         store = self._find_store()
-        place: int = await self._submit(lambda: store.erase(seq, reason, by))
-        return place
+        record_seq: int = await self._submit(lambda: store.erase(seq, reason, by))
+        return record_seq
 
     # ---------------------------------------------------------------- reading
 
@@ -276,17 +276,17 @@ class Ledger:
             until: Only entries before this time.
             after: Only entries behind this place in the ledger; 0 looks at all.
         """
-        wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run, "audited": audited}
-        wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution, "approval": approval}
-        wanted |= {"subject_start": subject_start}
-        for name, text in wanted.items():
+        conditions: dict[str, Any] = {"kind": kind, "subject": subject, "run": run, "audited": audited}
+        conditions |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution, "approval": approval}
+        conditions |= {"subject_start": subject_start}
+        for name, text in conditions.items():
             if text is not None:
                 check_text(name, text)
-        wanted["subject_like"] = _match_start(wanted.pop("subject_start"))
-        wanted["since"] = format_time(since) if since is not None else None
-        wanted["until"] = format_time(until) if until is not None else None
+        conditions["subject_like"] = _make_prefix_pattern(conditions.pop("subject_start"))
+        conditions["since"] = format_time(since) if since is not None else None
+        conditions["until"] = format_time(until) if until is not None else None
         check_whole_number("after", after, least=0, most=2**62)
-        while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **wanted):
+        while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **conditions):
             for row in rows:
                 yield read_entry(row)
             after = rows[-1][SEQ]
@@ -396,7 +396,7 @@ class Ledger:
             store, self._store = self._store, self._make_store()
             writer, self._writer = self._writer, None
             if writer is not None:
-                writer.let_go()
+                writer.request_end()
         if self._finalizer is not None:
             self._finalizer.detach()
         if writer is not None:
@@ -411,50 +411,53 @@ class Ledger:
         await self.aclose()
 
     def _find_store(self) -> Store:
-        # A connection or a thread of the process this one was forked from must not be used, or even closed.
+        """Return the store; in a process that was forked from the one that made it, a new store."""
+        # The connections and the thread of the parent process must not be used here, and not even closed.
         if self._pid != os.getpid():
             self._pid, self._writer, self._lock = os.getpid(), None, threading.Lock()
             self._store = self._make_store()
         return self._store
 
     def _make_store(self) -> Store:
-        return Store(self._url, signer=self._signer, about=self._about)
+        return Store(self._url, signer=self._signer, about=self._genesis_members)
 
     def _submit(self, work: Draft | Callable[[], Any]) -> asyncio.Future[Any]:
-        """Hand work to the writer of this ledger, which is made if there is none; return the future of its result."""
+        """Hand a draft or a function to the writer, which is made if there is none; return the future of its result."""
         self._find_store()
-        # Loops of several threads may come here at once. Handed in under the lock as well: what came behind the end
-        # of a writer that another thread closes would never be written, and never be given up.
+        # Several threads may call this at once. The work is handed in under the lock too: otherwise another thread
+        # could close the writer before, and then the future would never be done.
         with self._lock:
             if self._writer is None:
                 self._writer = LedgerWriter(self._store)
-                # A ledger that nobody holds any more closes itself, though nobody can wait for it then.
-                self._finalizer = weakref.finalize(self, self._writer.let_go)
+                # A ledger to which there is no reference any more closes itself.
+                self._finalizer = weakref.finalize(self, self._writer.request_end)
             return self._writer.submit(work)
 
 
 def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey | None) -> Chain:
-    """A check that has not begun, with the protections the caller has."""
+    """Make a check of a ledger, which compares its entries with a head and a public key where these are given."""
     check = open_check(public_key) if public_key is not None else None
     return Chain(head=read_head(head), check=check, find_check=find_check)
 
 
 def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | None) -> Verification:
-    """Check the entries of a store and then the columns beside them; ``each`` gets every row that is in order."""
+    """Verify the entries of a store, then the columns beside them; call ``each`` with every row that is in order."""
     differences: list[tuple[int, str]] = []
     try:
         with closing(store.stream(lambda seq, difference: differences.append((seq, difference)))) as rows:
             verification = chain.verify(rows if each is None else call_for_each(rows, each))
             return find_columns_changed(verification, differences)
     except DamagedError as error:
-        # A text that is no UTF-8, or a page that is no page: damage is a finding, not a failure to look.
+        # Such as a text that is no UTF-8, or a page of the file that is no page. Damage is what verifying looks for, so
+        # it is part of the result.
         return chain.break_off(str(error))
 
 
 def _has_subject(value: object) -> bool:
+    """Return whether a value, such as a result, names the content that it is about by itself."""
     return getattr(value, "subject", None) is not None
 
 
-def _match_start(text: str | None) -> str | None:
-    """Make the pattern of SQL for what begins with a text."""
+def _make_prefix_pattern(text: str | None) -> str | None:
+    """Make the pattern of ``LIKE`` for everything that begins with a text; ``!`` escapes its special characters."""
     return None if text is None else re.sub("([!%_])", r"!\1", text) + "%"

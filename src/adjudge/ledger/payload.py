@@ -1,4 +1,4 @@
-"""The record of a value: its kind, the texts of it that are kept, and the canonical bytes.
+"""The payload that a ledger records for a value: its kind, which of its texts are kept, and its canonical bytes.
 
 The texts of a result can quote what was judged, so by default a ledger keeps their digests and not the texts. Scores,
 outcomes, reasons and names are never touched: they are what a decision is explained with.
@@ -33,34 +33,34 @@ MOST_BYTES = 10_000_000
 MOST_SUBJECT = 1_000
 """The longest subject, in characters."""
 
-_LARGEST = 2**53 - 1
+_LARGEST_INTEGER = 2**53 - 1
 """The largest integer every reader of JSON reads exactly; RFC 8785 has none beyond."""
 
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
-_STORABLE = frozenset((bool, type(None)))
+_STORABLE_TYPES = frozenset((bool, type(None)))
 
 
-_RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
+_RESULT_SCHEMAS = ("adjudge/result/1", "adjudge/chain-result/1")
 
-_QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
+_QUOTING_MEMBERS = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
 """Members of a result that are, or can quote, the content or a reply to it."""
 
-_VERDICTS = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
+_VERDICT_SCHEMAS = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
 """Verdicts on forged tools: the reviewer's words can quote the tool."""
 
-_QUOTING_INSIDE = {
+_NESTED_QUOTING_MEMBERS = {
     "criteria": ("reasoning", "evidence"),
     "parts": ("reasoning", "evidence"),
     "rule_results": ("message", "metadata"),
 }
 
-_OWN_KINDS = ("genesis", "erasure")
-"""The kinds that only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was
-removed."""
+_RESERVED_KINDS = ("genesis", "erasure")
+"""The kinds that only the ledger itself writes: by an erasure that somebody appended, a payload that was removed would
+look as if it had been erased properly."""
 
-_KIND_OF = {"result": "result", "chain-result": "result", "decision": "decision", "run": "run"}
+_KIND_OF_NOUN = {"result": "result", "chain-result": "result", "decision": "decision", "run": "run"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +78,16 @@ class Draft:
 
 
 Keep = Callable[[str], str]
-"""Returns what is kept of a text that can quote the content."""
+"""A function that returns what a ledger keeps of a text that can quote the content: the text, its digest, or its
+redacted form."""
 
 
 def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep:
-    """Choose what ``store_content`` does with a text; raises ``UsageError`` for what cannot be done."""
+    """Return the function that ``store_content`` applies to a text that can quote the content.
+
+    Raises ``UsageError`` for an unknown choice, and where ``redacted`` and a function ``redact`` are not given
+    together.
+    """
     check_choice("store_content", store_content, STORE_CONTENT)
     if (store_content == "redacted") != (redact is not None):
         raise UsageError(
@@ -96,17 +101,18 @@ def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep
 
 
 MOST_JUDGED = 8_000_000
-"""Bytes, as JSON, of what was judged in one entry; the rest of a payload is for what was said of it."""
+"""The most bytes, as JSON, that the judged texts of one entry may have; the other members of its payload need room."""
 
 
-def keep_judged(texts: Mapping[str, str], keep: Keep) -> dict[str, str]:
-    """Return what was judged as an entry keeps it.
+def keep_judged(texts: Mapping[str, str], keep_text: Keep) -> dict[str, str]:
+    """Return the texts that were judged, as an entry keeps them.
 
-    Of texts that do not fit into an entry together, the longest are kept as digests: an entry that could not be written
-    would block a content that may pass.
+    If they do not fit into an entry together, the longest are kept as digests: otherwise the entry could not be
+    written, and a content that may pass would be blocked.
     """
-    kept = {name: keep(text) for name, text in texts.items()}
-    sizes = {name: 6 * len(text) for name, text in kept.items()}  # no character takes more as JSON
+    kept = {name: keep_text(text) for name, text in texts.items()}
+    # An upper limit first: no character takes more than 6 bytes as JSON.
+    sizes = {name: 6 * len(text) for name, text in kept.items()}
     if sum(sizes.values()) > MOST_JUDGED:
         sizes = {name: len(write_string(text).encode("utf-8", "backslashreplace")) for name, text in kept.items()}
     for name in sorted(sizes, key=sizes.__getitem__, reverse=True):
@@ -117,97 +123,106 @@ def keep_judged(texts: Mapping[str, str], keep: Keep) -> dict[str, str]:
 
 
 def digest(text: str) -> str:
-    """A text's SHA-256 as it stands in place of the text; nothing stays nothing."""
+    """Compute the SHA-256 of a text, in the form that is kept in place of the text; empty for an empty text."""
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" if text else ""
 
 
 def is_digest(text: str) -> bool:
-    """Return whether a text is a digest in place of one."""
+    """Return whether a text is a digest that is kept in place of another text."""
     return _DIGEST.fullmatch(text) is not None
 
 
 def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload of an entry without the texts of which it holds only the digest, to go on with what it says.
+    """Copy the payload of an entry, with an empty text in place of each digest that is kept in place of a text.
 
-    Kept, they would be read as what a judge wrote, and recorded as the digest of a digest.
+    A caller that records the payload again would otherwise record the digest of a digest, or show it as a judge's
+    words.
     """
-    kept: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if is_digest(text) else text)
-    return kept
+    without_digests: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if is_digest(text) else text)
+    return without_digests
 
 
-def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
-    """Make the entry of a value; raises ``UsageError`` when it cannot be."""
+def make_draft(value: Any, keep_text: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
+    """Make the entry of a value, with ``keep_text`` applied to texts that can quote the content.
+
+    ``more`` are members to add; those that are ``None`` are left out. Raises ``UsageError`` for a value that cannot be
+    recorded.
+    """
     if is_record(value):
-        return _draft_record(value, keep, kind=kind, subject=subject, more=more)
+        return _draft_record(value, keep_text, kind=kind, subject=subject, more=more)
     data = to_plain(value)
     if isinstance(value, Mapping) and not isinstance(data, dict):
         raise UsageError(f"a ledger cannot record this {type(value).__name__}: {data}; hand in less")
     if not isinstance(data, dict):
         raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
-    known = kind if kind is not None else _find_kind(data)
-    check_kind(known)
-    if kind is None and not hasattr(value, "to_dict"):  # a mapping of the caller's, which names its kind itself
+    entry_kind = kind if kind is not None else _find_kind(data)
+    check_kind(entry_kind)
+    if kind is None and not hasattr(value, "to_dict"):
+        # The value is a mapping of the caller's, whose member names the kind of the entry and is not recorded itself.
         data.pop("kind", None)
-    about = subject if subject is not None else _find_subject(data)
-    check_text("subject", about)
-    kept = _keep_texts(data, keep) | {name: item for name, item in more.items() if item is not None}
-    return write_draft(known, about, kept)
+    entry_subject = subject if subject is not None else _find_subject(data)
+    check_text("subject", entry_subject)
+    kept_members = _keep_texts(data, keep_text) | {name: item for name, item in more.items() if item is not None}
+    return write_draft(entry_kind, entry_subject, kept_members)
 
 
-def _draft_record(record: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
-    """Make the entry of a record; ``more`` are members that replace its own.
+def _draft_record(
+    record: Any, keep_text: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]
+) -> Draft:
+    """Make the entry of a record, as ``make_draft`` does for any value; ``more`` are members that replace its own.
 
     Raises ``UsageError`` for a kind or a subject that cannot be recorded, and for a payload that is too long.
     """
-    odd: list[Any] = []
-    members = _store_record(record, keep, odd)
-    known = kind if kind is not None else _find_kind(members)
-    check_kind(known)
-    about = subject if subject is not None else _find_subject(members)
-    check_text("subject", about)
-    members |= {name: _make_storable(text, odd) for name, text in more.items() if text is not None}
-    return Draft(kind=known, subject=about, members=members, payload=_encode(members, odd))
+    special_values: list[Any] = []
+    members = _make_record_storable(record, keep_text, special_values)
+    entry_kind = kind if kind is not None else _find_kind(members)
+    check_kind(entry_kind)
+    entry_subject = subject if subject is not None else _find_subject(members)
+    check_text("subject", entry_subject)
+    members |= {name: _make_storable(text, special_values) for name, text in more.items() if text is not None}
+    return Draft(kind=entry_kind, subject=entry_subject, members=members, payload=_encode(members, special_values))
 
 
 def write_draft(kind: str, subject: str, data: Mapping[str, Any]) -> Draft:
-    """Make the entry of plain data; raises ``UsageError`` when it is too long."""
-    odd: list[Any] = []
-    storable = _make_storable(data, odd)
-    return Draft(kind=kind, subject=subject, members=storable, payload=_encode(storable, odd))
+    """Make the entry of plain data. Raises ``UsageError`` for more than ``MOST_BYTES``."""
+    special_values: list[Any] = []
+    storable = _make_storable(data, special_values)
+    return Draft(kind=kind, subject=subject, members=storable, payload=_encode(storable, special_values))
 
 
 def encode_payload(data: Mapping[str, Any]) -> bytes:
-    """The canonical bytes (RFC 8785) of plain data; raises ``UsageError`` when there are too many."""
-    odd: list[Any] = []
-    return _encode(_make_storable(data, odd), odd)
+    """Write plain data as canonical JSON (RFC 8785). Raises ``UsageError`` for more than ``MOST_BYTES``."""
+    special_values: list[Any] = []
+    return _encode(_make_storable(data, special_values), special_values)
 
 
-def _encode(storable: Any, odd: list[Any]) -> bytes:
-    """Write the canonical bytes of storable data; ``odd`` holds what only an encoder for RFC 8785 writes rightly.
+def _encode(storable: Any, special_values: list[Any]) -> bytes:
+    """Write storable data as canonical JSON (RFC 8785).
 
-    Raises ``UsageError`` for more than ``MOST_BYTES``.
+    ``special_values`` are the values in it that only an encoder for that standard writes correctly. Raises
+    ``UsageError`` for more than ``MOST_BYTES``.
     """
-    if odd:
+    if special_values:
         import rfc8785
 
-        written = rfc8785.dumps(storable)
+        encoded = rfc8785.dumps(storable)
     else:
-        # The same bytes, many times faster: what the two encoders write differently is what is odd.
+        # The same bytes, many times faster: the two encoders write only special values differently.
         import msgspec
 
-        written = msgspec.json.encode(storable, order="sorted")
-    if len(written) > MOST_BYTES:
-        raise UsageError(f"a payload has at most {MOST_BYTES:,} bytes, this one {len(written):,}; record its digest")
-    return written
+        encoded = msgspec.json.encode(storable, order="sorted")
+    if len(encoded) > MOST_BYTES:
+        raise UsageError(f"a payload has at most {MOST_BYTES:,} bytes, this one {len(encoded):,}; record its digest")
+    return encoded
 
 
 def check_kind(kind: object) -> None:
-    """Raise ``UsageError`` for a kind nobody may append."""
-    if kind in KINDS and kind not in _OWN_KINDS:
+    """Raise ``UsageError`` for an unknown kind of entry, and for one that only the ledger itself writes."""
+    if kind in KINDS and kind not in _RESERVED_KINDS:
         return
-    near = get_close_matches(str(kind), KINDS, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(KINDS)}"
-    if kind in _OWN_KINDS:
+    similar_kinds = get_close_matches(str(kind), KINDS, 1)
+    hint = f"did you mean {similar_kinds[0]!r}?" if similar_kinds else f"it is one of {', '.join(KINDS)}"
+    if kind in _RESERVED_KINDS:
         hint = "the ledger writes that one itself"
     raise UsageError(f"a ledger has no entries of kind {clean(repr(kind)[:80])} to append; {hint}", argument="kind")
 
@@ -227,23 +242,24 @@ def check_text(name: str, text: object) -> None:
 
 
 def can_store(text: str) -> bool:
-    """Return whether every store can hold a text exactly, and so be asked for it."""
+    """Return whether SQLite and PostgreSQL can both hold a text exactly, and so can search for it."""
     if text.isascii():
         return "\0" not in text
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair has no UTF-8
         return False
-    return "\0" not in text  # which no text of PostgreSQL holds
+    return "\0" not in text  # PostgreSQL stores no NUL
 
 
 def _find_kind(data: Mapping[str, Any]) -> str:
-    """Find the kind by the member ``kind``, else by the noun in the schema.
+    """Find the kind of the entry for a value: its member ``kind``, else the kind for the noun in its schema.
 
     Raises ``UsageError`` where neither names one.
     """
-    noun = str(data.get("schema", "")).split("/")[1:2]
-    kind = data.get("kind") or _KIND_OF.get(noun[0] if noun else "")
+    schema_parts = str(data.get("schema", "")).split("/")  # such as "adjudge", "result" and "1"
+    noun = schema_parts[1] if len(schema_parts) > 1 else ""
+    kind = data.get("kind") or _KIND_OF_NOUN.get(noun)
     if not isinstance(kind, str):
         raise UsageError(
             "what is recorded needs ", Argument("kind"), ", such as run, or a member of this name", argument="kind"
@@ -252,131 +268,153 @@ def _find_kind(data: Mapping[str, Any]) -> str:
 
 
 def _find_subject(data: Mapping[str, Any]) -> str:
-    inner = data.get("result")
-    subject = data.get("subject") or (inner.get("subject") if isinstance(inner, Mapping) else None)
+    """Find the subject of the entry for a value: its own, or that of the ``result`` in it; empty without one."""
+    result = data.get("result")
+    subject = data.get("subject") or (result.get("subject") if isinstance(result, Mapping) else None)
     return subject if isinstance(subject, str) else ""
 
 
-def _store_record(record: Any, keep: Keep, odd: list[Any], quoting: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Write a record in storable form: what its ``to_dict`` returns, with its ``quoting`` texts kept.
+def _make_record_storable(
+    record: Any, keep_text: Keep, special_values: list[Any], quoting: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Write a record in storable form, with ``keep_text`` applied to its members of the names in ``quoting``.
 
-    In one pass, because every decision of a gate is recorded: one after the other, the three took four times as long.
+    The outcome is that of ``to_dict``, ``_keep_texts`` and ``_make_storable`` one after the other. It is done in one
+    pass, because every decision of a gate is recorded, and the three took four times as long.
     """
     members = list_members(record)
-    is_result = members.get("schema") in _RESULTS
-    if keep is not str:
-        for name in _QUOTING if is_result else quoting:
+    is_result = members.get("schema") in _RESULT_SCHEMAS
+    if keep_text is not str:  # which keeps texts as they are
+        for name in _QUOTING_MEMBERS if is_result else quoting:
             text = members[name]
-            if text or type(text) is str:  # what else is empty quotes nothing
-                members[name] = keep(text) if type(text) is str else _replace(to_plain(text), keep)
+            if text or type(text) is str:  # an empty list or dictionary quotes nothing
+                members[name] = keep_text(text) if type(text) is str else _keep_value(to_plain(text), keep_text)
     for name, value in members.items():
-        kind = type(value)
-        if kind in _STORABLE or (kind is str and value.isascii()) or (kind is float and 1e-4 <= value < 1):
+        value_type = type(value)
+        if (
+            value_type in _STORABLE_TYPES
+            or (value_type is str and value.isascii())
+            or (value_type is float and 1e-4 <= value < 1)
+        ):
             continue
-        if not value and kind in (tuple, dict):
-            members[name] = [] if kind is tuple else {}
-        elif kind is datetime:
+        if not value and value_type in (tuple, dict):
+            members[name] = [] if value_type is tuple else {}
+        elif value_type is datetime:
             members[name] = value.isoformat()
         elif is_record(value):
-            members[name] = _store_record(value, keep, odd)
-        elif kind is tuple and is_record(value[0]):
-            inside = _QUOTING_INSIDE.get(name, ()) if is_result else ()
-            members[name] = [_store_record(item, keep, odd, inside) for item in value]
+            members[name] = _make_record_storable(value, keep_text, special_values)
+        elif value_type is tuple and is_record(value[0]):
+            nested_quoting = _NESTED_QUOTING_MEMBERS.get(name, ()) if is_result else ()
+            members[name] = [_make_record_storable(item, keep_text, special_values, nested_quoting) for item in value]
         else:
-            plain = to_plain(value)
-            members[name] = _make_storable(plain if is_result else _keep_texts(plain, keep), odd)
+            plain_value = to_plain(value)
+            members[name] = _make_storable(
+                plain_value if is_result else _keep_texts(plain_value, keep_text), special_values
+            )
     return members
 
 
-def _keep_texts(node: Any, keep: Keep) -> Any:
-    """Copy data, with the texts of every result and verdict in it handed to ``keep``."""
-    if keep is str:
+def _keep_texts(node: Any, keep_text: Keep) -> Any:
+    """Copy data, with ``keep_text`` applied to the texts of results and verdicts in it that can quote the content."""
+    if keep_text is str:  # which keeps texts as they are
         return node
     if isinstance(node, list):
-        return [_keep_texts(item, keep) for item in node]
+        return [_keep_texts(item, keep_text) for item in node]
     if not isinstance(node, dict):
         return node
-    if node.get("schema") not in _RESULTS:
-        kept = {name: _keep_texts(item, keep) for name, item in node.items()}
-        if node.get("schema") in _VERDICTS:
-            _replace_texts(kept, ("reasoning",), keep)
+    if node.get("schema") not in _RESULT_SCHEMAS:
+        kept = {name: _keep_texts(item, keep_text) for name, item in node.items()}
+        if node.get("schema") in _VERDICT_SCHEMAS:
+            _keep_named_members(kept, ("reasoning",), keep_text)
         return kept
     kept = dict(node)
-    _replace_texts(kept, _QUOTING, keep)
-    for name, members in _QUOTING_INSIDE.items():
+    _keep_named_members(kept, _QUOTING_MEMBERS, keep_text)
+    for name, members in _NESTED_QUOTING_MEMBERS.items():
         if name == "parts" and name not in kept:
             continue  # a result without parts has no such member
         kept[name] = [dict(item) if isinstance(item, dict) else item for item in kept.get(name) or ()]
         for item in kept[name]:
-            _replace_texts(item, members, keep)
+            _keep_named_members(item, members, keep_text)
     if "results" in kept:
-        kept["results"] = _keep_texts(kept["results"], keep)
+        kept["results"] = _keep_texts(kept["results"], keep_text)
     return kept
 
 
-def _replace_texts(data: dict[str, Any], names: tuple[str, ...], keep: Keep) -> None:
+def _keep_named_members(data: dict[str, Any], names: tuple[str, ...], keep_text: Keep) -> None:
+    """Apply ``keep_text`` to the texts in some members of ``data``, in place."""
     for name in names:
         if name in data:
-            data[name] = _replace(data[name], keep)
+            data[name] = _keep_value(data[name], keep_text)
 
 
-def _replace(value: Any, keep: Keep) -> Any:
-    """Copy a value with each of its texts handed to ``keep``, also the names of members."""
+def _keep_value(value: Any, keep_text: Keep) -> Any:
+    """Copy a value, with ``keep_text`` applied to every text in it, also to the names of members."""
     if isinstance(value, str):
-        return keep(value)
+        return keep_text(value)
     if isinstance(value, list):
-        return [_replace(item, keep) for item in value]
-    if isinstance(value, dict):  # its names were chosen by whoever wrote the reply, so they can quote as well
-        return {_replace(name, keep): _replace(item, keep) for name, item in value.items()}
+        return [_keep_value(item, keep_text) for item in value]
+    if isinstance(value, dict):  # the author of the reply chose its names, so they can quote the content as well
+        return {_keep_value(name, keep_text): _keep_value(item, keep_text) for name, item in value.items()}
     return value
 
 
-def _make_storable(value: Any, odd: list[Any]) -> Any:
-    """Give a form to what RFC 8785 has none for: integers beyond 2^53 and half surrogate pairs become text.
+def _make_storable(value: Any, special_values: list[Any]) -> Any:
+    """Copy plain data; integers beyond 2^53 and half surrogate pairs, which RFC 8785 has no form for, become text.
 
-    ``odd`` collects what only an encoder made for that standard writes as it says.
+    ``special_values`` collects the values that only an encoder for that standard writes correctly.
     """
-    kind = type(value)
-    if kind is str:
-        # The escape stands there as text. Nothing is dropped, and nothing that was paid for stays unrecorded.
+    value_type = type(value)
+    if value_type is str:
+        # A half surrogate pair becomes the text of its escape: no text is dropped, and no result fails to be recorded.
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
-    if kind is dict:
-        if not all(map(str.isascii, value)):  # sorted by UTF-16 units there, and by bytes here
-            odd.append(value)
-            return {_make_storable(name, odd): _make_storable(item, odd) for name, item in value.items()}
-        # What most members are is looked for here: a call for each would take longer than all the rest.
+    if value_type is dict:
+        if not all(map(str.isascii, value)):  # RFC 8785 sorts names by UTF-16 units, the fast encoder by bytes
+            special_values.append(value)
+            return {
+                _make_storable(name, special_values): _make_storable(item, special_values)
+                for name, item in value.items()
+            }
+        # The first three conditions hold for most members, which are stored as they are: a call for each of these would
+        # take longer than all the rest.
         return {
             name: item
-            if (held := type(item)) in _STORABLE
-            or (held is str and item.isascii())
-            or (held is float and 1e-4 <= item < 1)
-            else _make_storable(item, odd)
+            if (item_type := type(item)) in _STORABLE_TYPES
+            or (item_type is str and item.isascii())
+            or (item_type is float and 1e-4 <= item < 1)
+            else _make_storable(item, special_values)
             for name, item in value.items()
         }
-    if kind is list:
-        return [_make_storable(item, odd) for item in value]
-    if kind is float:
-        return _make_float(value, odd)
-    return value if kind is bool or value is None else _make_leaf(value, odd)
+    if value_type is list:
+        return [_make_storable(item, special_values) for item in value]
+    if value_type is float:
+        return _make_float_storable(value, special_values)
+    return value if value_type is bool or value is None else _make_scalar_storable(value, special_values)
 
 
-def _make_leaf(value: Any, odd: list[Any]) -> Any:
+def _make_scalar_storable(value: Any, special_values: list[Any]) -> Any:
+    """Make an integer storable, or a text or number of a type that is derived from Python's own."""
     if isinstance(value, int):
-        return int(value) if abs(value) <= _LARGEST else _encode_integer(int(value))
-    # A text or number of the caller's own type, which is recorded as what it is derived from.
-    return _make_storable(str.__str__(value), odd) if isinstance(value, str) else _make_float(float(value), odd)
+        return int(value) if abs(value) <= _LARGEST_INTEGER else _encode_integer(int(value))
+    # A value of the caller's own type is recorded as the text or number that it is derived from.
+    return (
+        _make_storable(str.__str__(value), special_values)
+        if isinstance(value, str)
+        else _make_float_storable(float(value), special_values)
+    )
 
 
-def _make_float(value: float, odd: list[Any]) -> float | int:
-    if abs(value) <= _LARGEST and value.is_integer():
-        return int(value)  # the standard writes no point, and no minus before zero
-    if not 1e-4 <= abs(value) < 1e15:  # from where on some encoders write exponents
-        odd.append(value)
+def _make_float_storable(value: float, special_values: list[Any]) -> float | int:
+    """Return a float as RFC 8785 writes it: without a point where it is whole. Note it if it may need an exponent."""
+    if abs(value) <= _LARGEST_INTEGER and value.is_integer():
+        return int(value)  # the standard writes no point here, and no minus before zero
+    if not 1e-4 <= abs(value) < 1e15:  # outside this range, some encoders write exponents
+        special_values.append(value)
     return value
 
 
 def _encode_integer(value: int) -> str:
+    """Write an integer beyond 2^53 as text: in decimal, or in hexadecimal if it has too many digits for Python."""
     try:
         return str(value)
-    except ValueError:  # more digits than Python writes in linear time
+    except ValueError:  # more digits than Python agrees to write in decimal
         return hex(value)

@@ -21,7 +21,7 @@ FIRST = "0001"
 
 
 def read_revision(statements: Statements, *, is_named: bool) -> str:
-    """The revision that a database says; ``is_named``: whether it has the table for it."""
+    """Read the revision of a database; ``is_named`` says whether it has the table that names one."""
     if not is_named:
         return FIRST
     rows = statements.fetch(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - the name is ours
@@ -29,7 +29,7 @@ def read_revision(statements: Statements, *, is_named: bool) -> str:
 
 
 def write_revision(statements: Statements) -> None:
-    """Say the revision of a database that is made now."""
+    """Write this version's revision into a database that has just been made."""
     # As Alembic would make it: it reads and changes this table in an upgrade.
     statements.execute(
         f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, "
@@ -39,7 +39,10 @@ def write_revision(statements: Statements) -> None:
 
 
 def check_revision(statements: Statements, name: str, *, is_named: bool) -> None:
-    """Raise ``UsageError`` for a database, called ``name``, of another revision than this version's."""
+    """Raise ``UsageError`` for a database of another revision than this version's.
+
+    ``name`` is the address of the database, and ``is_named`` says whether it has the table that names its revision.
+    """
     revision = read_revision(statements, is_named=is_named)
     if revision == REVISION:
         return
@@ -48,7 +51,7 @@ def check_revision(statements: Statements, name: str, *, is_named: bool) -> None
             f"{name} is of revision {revision}, and this version of adjudge needs {REVISION}; stop what uses it, "
             "back it up, and run `adjudge ledger upgrade`"
         )
-    # Not read as far as it goes: a column that this version does not know may be what forbids something.
+    # A database of a later version is not read at all: a column that this version does not know may forbid something.
     raise UsageError(
         f"{name} is of revision {show(revision)}, and this version of adjudge knows {REVISION}; update adjudge"
     )

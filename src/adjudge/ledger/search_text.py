@@ -23,15 +23,15 @@ LONGEST_SEARCHED = 100_000
 _MOST_VALUES = 200
 """Values in an entry's metadata that are searched."""
 
-_MARKS = {"customer": "\x1c", "agent": "\x1d", "link": "\x1e", "title": "\x1f"}
+_MARK_OF_KEY = {"customer": "\x1c", "agent": "\x1d", "link": "\x1e", "title": "\x1f"}
 """The character before the value of each documented key of metadata in a search text. No folded text has these
 characters: to Python they are white space, so a content cannot pass for a customer or a title.
 """
 
-FILTER_KEYS = tuple(_MARKS)
+FILTER_KEYS = tuple(_MARK_OF_KEY)
 """The keys of metadata that a query can name, as in ``customer:C-20931``."""
 
-_EXACT = ("customer", "agent")
+_EXACT_KEYS = ("customer", "agent")
 """Of these, the whole value is compared; of the others, a part of it is looked for."""
 
 _LONGEST_VALUE = 2_000
@@ -50,26 +50,33 @@ class SearchQuery:
         return bool(self.words or self.filters)
 
     def list_parts(self) -> list[str]:
-        """List the parts that are in every search text that matches."""
-        return [*self.words, *(write_part(key, value) for key, value in self.filters)]
+        """List the texts that have to be somewhere in a search text: the words, and the part for each filter."""
+        return [*self.words, *(write_filter_part(key, value) for key, value in self.filters)]
 
     def list_patterns(self) -> list[tuple[str, ...]]:
-        """List what else a match has to have: parts that follow each other in this order, with anything between."""
-        before = {"link": _MARKS["link"], "title": _MARKS["title"]}
-        behind = {"link": _MARKS["title"], "title": ""}
-        loose = [(key, value) for key, value in self.filters if key not in _EXACT]
-        return [(before[key], value, behind[key]) for key, value in loose]
+        """List the sequences of texts that a search text has to hold in their order, with anything between them.
+
+        There is one for each filter whose value need not be whole, ``link`` or ``title``: the mark before the value,
+        the value, and the mark behind it.
+        """
+        mark_before = {"link": _MARK_OF_KEY["link"], "title": _MARK_OF_KEY["title"]}
+        mark_behind = {"link": _MARK_OF_KEY["title"], "title": ""}  # the title comes last
+        partial_filters = [(key, value) for key, value in self.filters if key not in _EXACT_KEYS]
+        return [(mark_before[key], value, mark_behind[key]) for key, value in partial_filters]
 
 
-def write_part(key: str, value: str) -> str:
-    """Write the part that the search text of an entry has whose metadata say this."""
-    if key not in _EXACT:
+def write_filter_part(key: str, value: str) -> str:
+    """Write the text that is part of the search text of every entry whose metadata have this value for this key.
+
+    For a key whose whole value is compared, the marks before and behind the value are in it.
+    """
+    if key not in _EXACT_KEYS:
         return value
-    following = FILTER_KEYS[FILTER_KEYS.index(key) + 1]
-    return f"{_MARKS[key]}{value}{_MARKS[following]}"
+    next_key = FILTER_KEYS[FILTER_KEYS.index(key) + 1]
+    return f"{_MARK_OF_KEY[key]}{value}{_MARK_OF_KEY[next_key]}"
 
 
-_TERM = re.compile(rf'(?:(?P<key>{"|".join(_MARKS)}):)?(?:"(?P<quoted>[^"]*)"|(?P<word>\S+))', re.IGNORECASE)
+_TERM = re.compile(rf'(?:(?P<key>{"|".join(_MARK_OF_KEY)}):)?(?:"(?P<quoted>[^"]*)"|(?P<word>\S+))', re.IGNORECASE)
 
 
 def read_query(text: str) -> SearchQuery:
@@ -77,7 +84,7 @@ def read_query(text: str) -> SearchQuery:
 
     A value with blanks is quoted: ``customer:"Ada Lovelace"``. A key that is none of ``FILTER_KEYS`` is part of a word.
     """
-    # As payloads have it: no store holds half a character.
+    # Escaped as in payloads, because no store holds half a surrogate pair.
     storable = text[:LONGEST_QUERY].encode("utf-8", "backslashreplace").decode()
     words: dict[str, None] = {}
     filters: dict[tuple[str, str], None] = {}
@@ -91,43 +98,49 @@ def read_query(text: str) -> SearchQuery:
             words[value] = None
         else:
             filters[key.lower(), value[:_LONGEST_VALUE]] = None
-    kept = sorted(words, key=len, reverse=True)[:MOST_WORDS]
-    return SearchQuery(words=tuple(kept), filters=tuple(list(filters)[:MOST_WORDS]))
+    longest_words = sorted(words, key=len, reverse=True)[:MOST_WORDS]
+    return SearchQuery(words=tuple(longest_words), filters=tuple(list(filters)[:MOST_WORDS]))
 
 
 def fold(text: str) -> str:
-    """Fold a text: the same for every way of writing it in which it should be found."""
+    """Fold a text into a form that is the same for every spelling by which it should be found, such as in capitals."""
     folded = text.lower() if text.isascii() else normalize("NFKC", text).casefold()
-    # PostgreSQL holds no NUL.
+    # NUL becomes a blank, because PostgreSQL stores no NUL.
     return " ".join(folded.replace("\0", " ").split())
 
 
-_DIGEST = re.compile("sha256:[0-9a-f]{64}")
-"""The digest that a ledger keeps of a text by default. Nobody looks for it, and the content's is the subject."""
+_KEPT_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+"""A digest that a ledger keeps in place of a text. It is not searched: nobody looks for it, and the digest of the
+content is the subject."""
 
 
 def make_search_text(texts: Iterable[str | None], metadata: object) -> str:
-    """Make the text that a search looks through: some texts, one a line, and what metadata say."""
+    """Make the text of an entry that a search looks through: the given texts and the values of metadata, one a line.
+
+    The last line has the values of the documented keys, each behind its mark. All texts are folded.
+    """
     members = metadata if isinstance(metadata, dict) else {}
-    others = {name: value for name, value in members.items() if name not in _MARKS}
-    lines = [fold(text[:LONGEST_SEARCHED]) for text in texts if text and not _DIGEST.fullmatch(text)]
+    others = {name: value for name, value in members.items() if name not in _MARK_OF_KEY}
+    lines = [fold(text[:LONGEST_SEARCHED]) for text in texts if text and not _KEPT_DIGEST.fullmatch(text)]
     lines += [fold(text) for _, text in zip(range(_MOST_VALUES), _list_values(others), strict=False)]
-    known = [f"{mark}{_fold_value(members.get(key))}" for key, mark in _MARKS.items()]
-    return "\n".join([*filter(None, lines), "".join(known)])
+    marked_values = [f"{mark}{_fold_value(members.get(key))}" for key, mark in _MARK_OF_KEY.items()]
+    return "\n".join([*filter(None, lines), "".join(marked_values)])
 
 
 def _fold_value(value: object) -> str:
+    """Fold a text or a number; an empty text for any other value."""
     is_value = isinstance(value, str | int | float) and not isinstance(value, bool)
     return fold(str(value)[:_LONGEST_VALUE]) if is_value else ""
 
 
 def _list_values(root: object) -> Iterator[str]:
-    """List the texts and numbers in metadata, in order; with a stack, so that deep metadata exhaust no recursion."""
+    """Yield the texts and numbers in metadata, in order; without recursion, because metadata may be nested deeply."""
     stack = [root]
     while stack:
         node = stack.pop()
         if isinstance(node, dict):
-            # By their names, as an entry's payload has them: the text is derived from either, and compared.
+            # Sorted by name, as in an entry's payload: the same text is derived from a draft and from the stored
+            # payload.
             stack += [node[name] for name in sorted(node, reverse=True)]
         elif isinstance(node, list):
             stack += reversed(node)

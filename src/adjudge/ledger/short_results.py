@@ -89,10 +89,13 @@ class RecordedResult:
 
         Empty where none of them says anything: that somebody was asked, its state says already.
         """
-        begins = _describe_beginning((self.content or "")[:_READ_OF_CONTENT])
-        texts = (self.title, begins, "" if self.reason.startswith(PERSON_ASKED) else self.reason)
-        shown = next((text.strip() for text in texts if text.strip() and not is_digest(text)), "")
-        return shown.splitlines()[0][:_LONGEST_LINE] if shown else ""
+        beginning = _describe_beginning((self.content or "")[:_LONGEST_BEGINNING])
+        texts = (self.title, beginning, "" if self.reason.startswith(PERSON_ASKED) else self.reason)
+        for text in texts:
+            # A digest is kept in place of a text, and says nothing to a reader.
+            if text.strip() and not is_digest(text):
+                return text.strip().splitlines()[0][:_LONGEST_LINE]
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -113,18 +116,19 @@ PERSON_ASKED = "a person was asked"
 
 _LONGEST_LINE = 300
 
-_READ_OF_CONTENT = 4_000
+_LONGEST_BEGINNING = 4_000
 """Characters of a content that are looked at for a line about it."""
 
 
 def _describe_beginning(text: str) -> str:
-    """Describe a content by its beginning; a call, and any other JSON, in one line."""
+    """Describe a content by its beginning: a call of a tool, or other JSON, on one line; any other text as it is."""
     call, stripped = describe_call(text), text.strip()
-    return " ".join((call or stripped).split()) if call or stripped[:1] in ("{", "[") else stripped
+    is_json = stripped[:1] in ("{", "[")
+    return " ".join((call or stripped).split()) if call or is_json else stripped
 
 
 def read_recorded(entry: Entry) -> RecordedResult | None:
-    """Read an entry as a row; ``None`` for one of another kind, or that says nothing a row could show."""
+    """Read an entry as the row of a list; ``None`` if it is no decision and no result, or cannot be read as one."""
     import msgspec
 
     payload = None if entry.payload is None else msgspec.json.encode(entry.payload)
@@ -132,14 +136,17 @@ def read_recorded(entry: Entry) -> RecordedResult | None:
 
 
 def make_recorded(seq: int, at: datetime, kind: str, subject: str, payload: bytes | None) -> RecordedResult | None:
-    """Make the row of an entry from its columns and the bytes of its payload; ``None`` as ``read_recorded`` says."""
+    """Make the row of a list for an entry, from its columns and the bytes of its payload.
+
+    ``None`` if it is no decision and no result, or cannot be read as one.
+    """
     members = read_members(kind, payload)
     if isinstance(members, DecidedMembers):
-        return _make_decided(seq, at, subject, members)
-    return None if members is None else _make_judged(seq, at, subject, members)
+        return _make_decision_row(seq, at, subject, members)
+    return None if members is None else _make_result_row(seq, at, subject, members)
 
 
-def _make_decided(seq: int, at: datetime, subject: str, members: DecidedMembers) -> RecordedResult:
+def _make_decision_row(seq: int, at: datetime, subject: str, members: DecidedMembers) -> RecordedResult:
     """Make the row of a list for a decision and the result in it."""
     judged = members.result
     usage = judged.usage if judged else None
@@ -168,7 +175,7 @@ def _make_decided(seq: int, at: datetime, subject: str, members: DecidedMembers)
     )
 
 
-def _make_judged(seq: int, at: datetime, subject: str, members: JudgedMembers) -> RecordedResult:
+def _make_result_row(seq: int, at: datetime, subject: str, members: JudgedMembers) -> RecordedResult:
     """Make the row of a list for a result."""
     return RecordedResult(
         seq=seq,

@@ -39,7 +39,8 @@ class LedgerUpgrade:
 def upgrade_tables(connection: Connection, *, rebuild: Callable[[Connection], object] | None = None) -> LedgerUpgrade:
     """Bring the tables of a database to this version's revision, in the transaction that the connection is in.
 
-    The columns by which entries are searched are derived anew, and by ``rebuild`` what others derive from entries.
+    The columns and the search index of every entry are derived anew. ``rebuild`` then derives anew what other parts of
+    adjudge keep in tables of their own.
 
     Raises ``UsageError`` for a revision that this version does not know, and where Alembic is not installed.
     """
@@ -55,7 +56,7 @@ def upgrade_tables(connection: Connection, *, rebuild: Callable[[Connection], ob
         raise UsageError("an upgrade needs the package alembic; to have it, pip install 'adjudge[server]'") from None
     scripts = ScriptDirectory(str(MIGRATIONS))
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    steps = [*scripts.iterate_revisions(REVISION, before)]  # without `before` itself, the last first
+    steps = [*scripts.iterate_revisions(REVISION, before)]  # the last step first; `before` itself is not among them
     with Operations.context(context):
         for step in reversed(steps):
             step.module.upgrade()
@@ -67,16 +68,16 @@ def upgrade_tables(connection: Connection, *, rebuild: Callable[[Connection], ob
 
 
 def rebuild_columns(connection: Connection) -> None:
-    """Derive the columns and the search index of every entry from its payload, in place of those that are there."""
+    """Delete the columns and the search index of all entries, and derive them anew from the payloads."""
     tables, statements = make_column_tables(), EngineStatements(connection)
     tables.create_all(connection)
     for table in tables.sorted_tables:
         connection.execute(table.delete())
     create_index(statements, 0)
-    after = 0
-    while rows := list_rows(statements, after=after):
+    last_seq = 0
+    while rows := list_rows(statements, after=last_seq):
         derived = [(row[SEQ], row[AT], derive(row)) for row in rows]
         insert_columns(statements, derived)
-        texts = [text for seq, _, one in derived if (text := write_search_text(seq, one)) is not None]
-        append_texts(statements, after + 1, rows[-1][SEQ], texts)
-        after = rows[-1][SEQ]
+        search_texts = [write_search_text(seq, derived_entry) for seq, _, derived_entry in derived]
+        append_texts(statements, last_seq + 1, rows[-1][SEQ], [text for text in search_texts if text is not None])
+        last_seq = rows[-1][SEQ]

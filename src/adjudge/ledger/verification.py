@@ -94,7 +94,8 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        # Not by the codec: the keys of ``erased`` are numbers, which JSON has not, and a head reads its own form.
+        # Not by ``write_record``: JSON has no numbers as keys, as those of ``erased`` are, and a head has a form of its
+        # own.
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         data["head"] = self.head.to_dict() if self.head else None
         data["erased"] = {str(seq): by for seq, by in self.erased.items()}
@@ -107,7 +108,7 @@ class Verification:
         Args:
             data: What ``to_dict`` wrote.
         """
-        # By hand for the same two members as in ``to_dict``.
+        # By hand because of ``erased`` and ``head``, as in ``to_dict``.
         members = {name: item for name, item in data.items() if name != "unseen"} if isinstance(data, Mapping) else {}
         if members.pop("schema", None) != "adjudge/ledger-verification/1":
             raise UsageError("a verification is read from a dictionary of schema adjudge/ledger-verification/1")
@@ -117,16 +118,15 @@ class Verification:
             verification = cls(**members)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UsageError(f"this is not a dictionary that to_dict wrote: {type(error).__name__}") from None
-        # Exactly true or false, and no fault named beside true: else a text such as "false" would count as valid.
-        if (verification.valid, verification.code is None) not in ((True, True), (False, False)) or not _is_exact(
-            verification
-        ):
+        # ``valid`` has to be a boolean, or a text such as "false" would count as true. There is a code if it is false.
+        has_code_if_invalid = (verification.valid, verification.code is None) in ((True, True), (False, False))
+        if not has_code_if_invalid or not _has_exact_types(verification):
             raise UsageError("this is not a dictionary that to_dict wrote: its members contradict one another")
         return verification
 
 
-def _is_exact(verification: Verification) -> bool:
-    """Return whether a value that a program goes by has exactly its type."""
+def _has_exact_types(verification: Verification) -> bool:
+    """Return whether the members that programs decide by have exactly their types."""
     return (
         type(verification.valid) is bool
         and type(verification.pinned_head) is bool
@@ -141,7 +141,7 @@ Problem = tuple[Code, str]
 
 
 class Chain:
-    """A check in progress: what has been seen of a chain so far."""
+    """A check of a chain of entries that is in progress, and what it has seen so far."""
 
     def __init__(
         self,
@@ -150,26 +150,30 @@ class Chain:
         check: SignatureCheck | None = None,
         find_check: Callable[[str], SignatureCheck | None] = lambda _: None,
     ) -> None:
-        """``check`` is that of a key the caller trusts; ``find_check`` makes one of the key a genesis entry names."""
+        """``check`` checks signatures with a key that the caller trusts.
+
+        Without it, ``find_check`` makes a check with the key that the genesis entry names.
+        """
         self.pinned = head
         self.signatures: Signatures = "none" if check is None else "pinned"
         self.seq = 0
         self.hash: str = NO_PREV
         self._check, self._find_check = check, find_check
-        self._gone: dict[int, str] = {}
+        self._missing_payloads: dict[int, str] = {}
+        """The payload hashes of the entries without a payload for which no erasure has been found yet, by place."""
         self._erased: dict[int, int] = {}
-        self._hashes = array("Q")
+        self._payload_hash_starts = array("Q")
         """The beginning of the hash of each payload, as a number: eight bytes an entry, of which there are millions."""
-        self._records: list[int] = []
+        self._erasure_seqs: list[int] = []
         """The places of the records of single erasures."""
 
     def verify(self, rows: Iterable[Row]) -> Verification:
-        """Check rows from the first on; ends at the first that is bad."""
+        """Check rows from the first on, up to the first that is not in order, and return the verification."""
         problem: Problem | None = None
         for row in rows:
             try:
                 problem = self._check_row(row)
-                self._hashes.append(_shorten(row[PAYLOAD_HASH]))
+                self._payload_hash_starts.append(_read_hash_start(row[PAYLOAD_HASH]))
             except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
                 problem = "unreadable", "holds what no ledger of ours has written"
             if problem is not None:
@@ -178,16 +182,16 @@ class Chain:
         return self.finish()
 
     def break_off(self, cause: str) -> Verification:
-        """Return the verification when the next entry cannot even be read from where it is kept."""
+        """Return the verification for a ledger whose next entry cannot be read because of ``cause``."""
         return self._make_verification(("unreadable", f"cannot be read: {cause}"), self.seq + 1)
 
     def finish(self) -> Verification:
-        """The verdict when all entries were in order by themselves."""
+        """Return the verification after the last row, if every row was in order by itself."""
         if self.seq == 0:
             return self._make_verification(("empty", "is missing: a ledger begins with a genesis entry"), 1)
-        if self._gone:
+        if self._missing_payloads:
             return self._make_verification(
-                ("payload_missing", "has lost its payload, and no erasure is recorded"), min(self._gone)
+                ("payload_missing", "has lost its payload, and no erasure is recorded"), min(self._missing_payloads)
             )
         if self.pinned is not None and self.seq < self.pinned.seq:
             detail = f"is missing: the pinned head is entry {self.pinned.seq}, and the ledger ends before it"
@@ -209,90 +213,108 @@ class Chain:
         )
 
     def _check_row(self, row: Row) -> Problem | None:
-        """Check an entry against the one before it, and return the code and the words of what is wrong, or ``None``."""
-        seq, ident, at, kind, subject, payload, payload_hash, prev, digest, signature = row
+        """Check an entry, also against the one before it.
+
+        Return the code and the description of what is wrong, or ``None``.
+        """
+        seq, ident, at, kind, subject, payload, payload_hash, prev, entry_hash, signature = row
         if seq != self.seq + 1 or type(seq) is not int:
             return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} is there"
         if prev != self.hash:
             return "chain_broken", "does not follow the entry before it: the hash it names is another"
         if payload is not None and sha256(payload).hexdigest() != payload_hash:
             return "payload_changed", "has another payload than was recorded"
-        if hash_entry(seq, ident, at, kind, subject, payload_hash, prev) != digest:
+        if hash_entry(seq, ident, at, kind, subject, payload_hash, prev) != entry_hash:
             return "entry_changed", "is not what its hash says"
         problem = None
         if seq == 1:
             problem = self._check_genesis(kind, payload)
         if problem is None and payload is None:
-            self._gone[seq] = payload_hash
+            self._missing_payloads[seq] = payload_hash
         if problem is None and kind == "erasure":
             problem = self._check_erasure(seq, payload)
         if problem is None and (signature is not None or self._check is not None):
-            problem = self._check_signature(digest, signature)
+            problem = self._check_signature(entry_hash, signature)
         pinned = self.pinned
-        if problem is None and pinned is not None and seq == pinned.seq and digest != pinned.hash:
+        if problem is None and pinned is not None and seq == pinned.seq and entry_hash != pinned.hash:
             return "head_changed", "is not the entry that was pinned as head"
         return problem
 
     def _check_genesis(self, kind: str, payload: bytes | None) -> Problem | None:
-        """Check the first entry and return what is wrong, or ``None``; its key is taken up if the caller gave none."""
+        """Check the first entry, and return what is wrong, or ``None``.
+
+        If the caller gave no key, signatures are checked with the key that this entry names.
+        """
         if kind != "genesis" or payload is None:
             return "not_a_genesis", "is not a genesis entry, so the beginning of the ledger is missing"
         data = json.loads(payload)
         if data["schema"] != LEDGER_SCHEMA:
             return "not_a_genesis", f"begins a ledger of schema {clean(repr(data['schema'])[:60])}, not {LEDGER_SCHEMA}"
-        named = data["public_key"]
-        if named is not None and self._check is None:
-            self._check = self._find_check(named)
+        public_key = data["public_key"]
+        if public_key is not None and self._check is None:
+            self._check = self._find_check(public_key)
             self.signatures = "unchecked" if self._check is None else "own"
         return None
 
     def _check_erasure(self, seq: int, payload: bytes | None) -> Problem | None:
-        """Check that an erasure names an earlier entry and its payload's hash, and count that payload as erased."""
+        """Check an entry that records an erasure, and return what is wrong, or ``None``.
+
+        It has to name an earlier entry and the hash of its payload. That payload then counts as erased.
+        """
         data = json.loads(payload or b"{}")
         if data.get("schema") == ERASURES_SCHEMA:
             return self._check_erasures(data)
-        target, named = data["seq"], data["payload_hash"]
-        # An erasure of a payload that is still there is one that was cut short, or restored from a copy: its bytes
-        # are checked like any other. Of which entry it is must be true all the same, or the record of a harmless one
-        # could be kept ready to excuse another that is dropped later.
-        is_before = type(target) is int and 0 < target < seq
-        if not is_before or self._hashes[target - 1] != _shorten(named) or self._gone.get(target, named) != named:
+        erased_seq, erased_hash = data["seq"], data["payload_hash"]
+        # The payload may still be there, if the erasure was cut short or the payload was restored from a copy. The
+        # entry and the hash must be right all the same: else somebody could append a record for a later entry, and then
+        # remove that entry's payload.
+        is_before = type(erased_seq) is int and 0 < erased_seq < seq
+        if (
+            not is_before
+            or self._payload_hash_starts[erased_seq - 1] != _read_hash_start(erased_hash)
+            or self._missing_payloads.get(erased_seq, erased_hash) != erased_hash
+        ):
             return "erasure_unfounded", "records the erasure of another payload than the entry that it names had"
-        self._records.append(seq)
-        if self._gone.pop(target, None) is not None:
-            self._erased[target] = seq
+        self._erasure_seqs.append(seq)
+        if self._missing_payloads.pop(erased_seq, None) is not None:
+            self._erased[erased_seq] = seq
         return None
 
     def _check_erasures(self, data: Mapping[str, Any]) -> Problem | None:
-        """Check the entry that sums up the erasures before it."""
+        """Check an entry that sums up several erasures, and return what is wrong, or ``None``.
+
+        Its ``records`` are the first and the last place of the entries that record them, its ``bodies`` is their
+        number.
+        """
         first, last = data["records"] or (0, -1)
-        if sum(first <= place <= last for place in self._records) != data["bodies"]:
+        if sum(first <= place <= last for place in self._erasure_seqs) != data["bodies"]:
             return "erasure_unfounded", "sums up erasures that are not recorded before it"
         return None
 
-    def _check_signature(self, digest: str, signature: str | None) -> Problem | None:
+    def _check_signature(self, entry_hash: str, signature: str | None) -> Problem | None:
         """Check the signature of an entry and return what is wrong, or ``None``.
 
         Without a key to check with, an entry may be signed only where the genesis entry names a key.
         """
         if self._check is None:
-            wanted = self.signatures == "unchecked"
-            return None if wanted else ("signature_unexpected", "is signed, and this ledger was begun without a key")
+            names_key = self.signatures == "unchecked"
+            return None if names_key else ("signature_unexpected", "is signed, and this ledger was begun without a key")
         if signature is None:
             return "signature_missing", "is not signed"
-        if not self._check(signature, signed_bytes(digest)):
+        if not self._check(signature, signed_bytes(entry_hash)):
             return "signature_invalid", "has a signature that is not of the key"
         return None
 
 
-def _shorten(payload_hash: str) -> int:
+def _read_hash_start(payload_hash: str) -> int:
+    """Read the first 8 bytes of a hash, 16 hexadecimal digits, as a number."""
     return int(payload_hash[:16], 16)
 
 
 def find_columns_changed(verification: Verification, differences: Sequence[tuple[int, str]]) -> Verification:
-    """The verification of a ledger whose entries are in order, and of which some are listed as something else.
+    """Return a verification that fails for the first difference between the entries and the columns beside them.
 
-    What the entries themselves show comes first: the columns are only derived from them.
+    If the entries themselves are not in order, or there is no difference, it is returned as it is.
     """
     if not verification.valid or not differences:
         return verification
@@ -303,7 +325,10 @@ def find_columns_changed(verification: Verification, differences: Sequence[tuple
 
 
 def call_for_each(rows: Iterable[Row], each: Callable[[Row], object]) -> Generator[Row]:
-    """The same rows; each is handed to ``each`` when whoever checks them has found it in order and wants the next."""
+    """Yield the same rows, and call ``each`` with a row when the next one is asked for.
+
+    By then whoever checks the rows has found that one in order.
+    """
     for row in rows:
         yield row
         each(row)

@@ -1,4 +1,4 @@
-"""The tools of an MCP server on the client's side: called as a guard allows, and only as they were when pinned.
+"""A client of an MCP server that calls its tools only if a guard allows it and they are as they were when pinned.
 
 What counts as a change of what was pinned is decided in ``pins.py`` (``Pins``).
 """
@@ -31,7 +31,7 @@ from adjudge.mcp.pins import READ_SECONDS, Pins, list_unknown_arguments, name_so
 from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
 
 _MOST_PAGES = 100
-"""Pages of a list that are read: a server could send another one for ever."""
+"""The most pages of a list that are read, because a server could send pages without end."""
 
 _UNREADABLE = "the tools of the server cannot be read"
 
@@ -45,7 +45,7 @@ _NO_ANSWER = "The call failed: its server's answer cannot be used. The call may 
 
 
 class _Page(BaseModel):
-    """A page of a list with all that the server wrote: the SDK's own types drop the members that they do not know."""
+    """A page of a list with all of its members. The SDK's own types drop members that they do not know."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -60,13 +60,13 @@ async def read_pins(client: Client, *, source: str | None = None) -> Pins:
         client: The client, connected to the server.
         source: The address of the server or the command that starts it; by default as the client has it.
     """
-    where = _find_source(client.server) if source is None else source
-    if where is None:
+    known_source = _find_source(client.server) if source is None else source
+    if known_source is None:
         raise UsageError("the client does not say where its server comes from; give source", argument="source")
-    tools = await _list_all(client, ListToolsRequest, "tools") if client.server_capabilities.tools else []
-    prompts = await _list_all(client, ListPromptsRequest, "prompts") if client.server_capabilities.prompts else []
+    tools = await _list_pages(client, ListToolsRequest, "tools") if client.server_capabilities.tools else []
+    prompts = await _list_pages(client, ListPromptsRequest, "prompts") if client.server_capabilities.prompts else []
     return Pins(
-        source=where,
+        source=known_source,
         name=None if client.server_info is None else client.server_info.name,
         instructions=client.instructions,
         tools=tuple(tools),
@@ -75,6 +75,7 @@ async def read_pins(client: Client, *, source: str | None = None) -> Pins:
 
 
 def _find_source(server: object) -> str | None:
+    """Return the address of a client's server, or the command that starts it; ``None`` if the client has neither."""
     if isinstance(server, str):
         return name_source(server)
     if isinstance(server, StdioServerParameters):
@@ -82,21 +83,24 @@ def _find_source(server: object) -> str | None:
     return None
 
 
-async def _list_all(
+async def _list_pages(
     client: Client, request: type[ListToolsRequest | ListPromptsRequest], member: str
 ) -> list[Mapping[str, Any]]:
-    """List what a server has, page by page. Raises ``MCPError`` for one that does not end or cannot be read."""
-    values: list[Mapping[str, Any]] = []
+    """List all objects of one kind that a server offers, page by page; ``member`` has them in each page.
+
+    Raises ``MCPError`` for a list that has too many pages or cannot be read.
+    """
+    objects: list[Mapping[str, Any]] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         page = await client.session.send_request(request(params=PaginatedRequestParams(cursor=cursor)), _Page)
-        listed = (page.model_extra or {}).get(member)
-        if not isinstance(listed, list) or not all(isinstance(value, dict) for value in listed):
+        page_objects = (page.model_extra or {}).get(member)
+        if not isinstance(page_objects, list) or not all(isinstance(value, dict) for value in page_objects):
             raise MCPError(INVALID_REQUEST, _UNREADABLE)
-        values += copy.deepcopy(listed)
+        objects += copy.deepcopy(page_objects)
         cursor = (page.model_extra or {}).get("nextCursor")
         if cursor is None:
-            return values
+            return objects
         if not isinstance(cursor, str):
             break
     raise MCPError(INVALID_REQUEST, _UNREADABLE)
@@ -196,7 +200,10 @@ class GuardedClient:
         return await self._call_tool(call, plain)
 
     async def _call_tool(self, call: ToolCall, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool, and return its result if the agent may read it."""
+        """Call a tool, and return its result if the agent may read it; otherwise a result that says it was withheld.
+
+        Raises ``MCPError`` as the SDK's client does, with its text only if the agent may read that.
+        """
         try:
             result = await self._client.call_tool(call.tool, arguments)
         except MCPError as error:
@@ -205,11 +212,16 @@ class GuardedClient:
         except Exception as error:  # noqa: BLE001 - the SDK's errors quote what the server sent
             logger.error("a call of %r failed: %s", call.tool[:80], type(error).__name__)
             return refuse(_NO_ANSWER)
-        sent = await self._results.screen(call, dump(result))
-        return refuse(WITHHELD) if sent is None else CallToolResult.model_validate(sent, by_name=False)
+        readable_result = await self._results.screen(call, dump(result))
+        if readable_result is None:
+            return refuse(WITHHELD)
+        return CallToolResult.model_validate(readable_result, by_name=False)
 
     async def _find_problem(self, name: str, arguments: Mapping[str, Any]) -> str | None:
-        """Return why a tool must not be called, before the guard is asked."""
+        """Return why a tool must not be called, before the guard is asked; ``None`` if it may be called.
+
+        The reasons are that the server cannot be read, that it or the tool changed, and that an argument is unknown.
+        """
         offered = await self._read_offer()
         if offered is None:
             return _NOT_CALLED
@@ -221,7 +233,7 @@ class GuardedClient:
     async def _read_offer(self) -> Pins | None:
         """Read what the server offers now; ``None`` if it cannot be read."""
         try:
-            # The SDK waits for ever: a server that never answers, or sends page after page, would hold up the agent.
+            # The SDK has no time limit: a server that never answers, or sends page after page, would block the agent.
             async with asyncio.timeout(READ_SECONDS):
                 return await read_pins(self._client, source=self._source or "")
         except Exception as error:  # noqa: BLE001 - a server that cannot be read is not called
@@ -229,10 +241,12 @@ class GuardedClient:
             return None
 
     def _is_same_server(self, offered: Pins) -> bool:
+        """Return whether the server is the pinned one, apart from its tools; log what changed. True without pins."""
         changes = () if self._pins is None else self._pins.list_changes(offered)
         if changes:
             logger.warning("MCP server %r changed since it was pinned: %s", self._server, ", ".join(changes))
         return not changes
 
     def _is_pinned(self, tool: Mapping[str, Any]) -> bool:
+        """Return whether a tool is pinned exactly as it is now. True without pins."""
         return self._pins is None or self._pins.has_tool(tool)

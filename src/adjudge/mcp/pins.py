@@ -1,4 +1,4 @@
-"""The offer of a server of MCP when somebody approved it, so that a change of any of it is seen. Pure."""
+"""Pins: all that an MCP server offered when somebody approved it, so that any change is noticed. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adjudge.formats.text import show
 READ_SECONDS = 30.0
 """Seconds that a server has to list all that it offers."""
 
-_OPEN_KEYS = frozenset(
+_OPEN_KEYWORDS = frozenset(
     {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties"}
 )
 """Keywords of JSON Schema by which an object may have members that ``properties`` does not name."""
@@ -78,33 +78,44 @@ class Pins:
 
     def find_tool(self, name: str) -> Mapping[str, Any] | None:
         """Find a tool by its name."""
-        return next((tool for tool in self.tools if tool["name"] == name), None)
+        for tool in self.tools:
+            if tool["name"] == name:
+                return tool
+        return None
 
     def has_tool(self, tool: Mapping[str, Any]) -> bool:
         """Return whether this very tool is pinned: nothing of it was added, changed or left out."""
         pinned = self.find_tool(str(tool.get("name")))
-        return pinned is not None and _write(pinned) == _write(tool)
+        return pinned is not None and _write_json(pinned) == _write_json(tool)
 
     def list_changes(self, offered: Pins) -> tuple[str, ...]:
         """Return what a server offers otherwise now, beside its tools, by the names of the members."""
         changes = [name for name in ("source", "name", "instructions") if getattr(self, name) != getattr(offered, name)]
-        return tuple(changes + ["prompts"] * (_sort(self.prompts) != _sort(offered.prompts)))
+        if _sort_objects(self.prompts) != _sort_objects(offered.prompts):
+            changes.append("prompts")
+        return tuple(changes)
 
 
 def name_source(address: str) -> str:
-    """Return an address without the user and password in it, which would otherwise stand in a file of pins."""
-    scheme, separator, rest = address.partition("://")
-    end = min((place for place in map(rest.find, "/?#") if place >= 0), default=len(rest))
-    return f"{scheme}{separator}{rest[:end].rpartition('@')[2]}{rest[end:]}" if separator else address
+    """Return an address without a user and password, which must not be written to a file of pins."""
+    scheme, separator, after_scheme = address.partition("://")
+    if not separator:
+        return address
+    # The first of these characters ends the part with user, host and port.
+    ends = [position for position in map(after_scheme.find, "/?#") if position >= 0]
+    end = min(ends, default=len(after_scheme))
+    _, _, host = after_scheme[:end].rpartition("@")
+    return f"{scheme}{separator}{host}{after_scheme[end:]}"
 
 
 def list_unknown_arguments(tool: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that a tool's schema does not know, if the schema says which it knows.
+    """List the arguments that a tool's schema does not name; empty for a schema that explicitly allows other ones.
 
-    A schema is open by default, so that a validator lets ``Path`` through beside ``path``, and some servers read it.
+    JSON Schema allows unnamed members by default, so a validator accepts ``Path`` beside ``path``, and some servers
+    read it. Here they count as unknown, unless the schema says something about them.
     """
     schema = tool.get("inputSchema")
-    if not isinstance(schema, Mapping) or not _OPEN_KEYS.isdisjoint(schema):
+    if not isinstance(schema, Mapping) or not _OPEN_KEYWORDS.isdisjoint(schema):
         return []
     properties = schema.get("properties", {})
     if schema.get("additionalProperties", False) is not False or not isinstance(properties, Mapping):
@@ -112,10 +123,11 @@ def list_unknown_arguments(tool: Mapping[str, Any], arguments: Mapping[str, Any]
     return sorted(set(arguments) - set(properties))
 
 
-def _sort(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    return sorted(map(_write, values))
+def _sort_objects(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write objects as JSON, sorted, so that their order does not count in a comparison."""
+    return sorted(map(_write_json, values))
 
 
-def _write(value: Mapping[str, Any]) -> str:
-    """Write a value in one form, in which 1, 1.0 and true differ, as they do not for ``==``."""
+def _write_json(value: Mapping[str, Any]) -> str:
+    """Write an object as JSON with sorted keys, for a comparison in which 1, 1.0 and true are different."""
     return json.dumps(value, sort_keys=True)

@@ -1,4 +1,4 @@
-"""The results of a tool of MCP, and the texts of its server about it, before the agent reads them.
+"""Checks of an MCP tool's results, and of its description by the server, before the agent reads them.
 
 Whether a text may reach the agent is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``).
 """
@@ -22,10 +22,10 @@ from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
 from adjudge.hooks import logger
 
 CALL_META = "dev.adjudge/call"
-"""The member of ``_meta`` that names a held call: in the refusal, and in the call when an older client repeats it."""
+"""The member of ``_meta`` with a held call's id: in the refusal, and in the call that an older client repeats."""
 
-_MOST_KEPT = 1_000
-"""Tools whose descriptions were checked, that are kept in memory."""
+_MOST_REMEMBERED = 1_000
+"""The most descriptions of tools whose verdicts are kept in memory."""
 
 
 class ResultScreen:
@@ -40,15 +40,15 @@ class ResultScreen:
         self._media = frozenset(media)
 
     async def screen(self, call: ToolCall, dumped: dict[str, Any]) -> dict[str, Any] | None:
-        """Return what the agent may read of a result; ``None`` for nothing."""
+        """Return the part of a result that the agent may read; ``None`` if it may not read the result."""
         kind = dumped.get("resultType", "complete")
         if kind not in {"complete", "input_required"} or (kind == "complete" and "content" not in dumped):
-            return None  # a task, or a form of result that nobody here knows
-        shown, sent = _split_media(dumped, keeps=call.tool in self._media)
-        return sent if await self._guard.check_result(call, shown) else None
+            return None  # a task, or an unknown form of result
+        judged_result, sent_result = _split_media(dumped, keeps_media=call.tool in self._media)
+        return sent_result if await self._guard.check_result(call, judged_result) else None
 
     async def screen_error(self, call: ToolCall, error: Exception) -> None:
-        """Raise another error if the agent may not read what this one says."""
+        """Raise an ``MCPError`` without the text of an error, if the agent may not read that text."""
         code, data = (error.code, error.data) if isinstance(error, MCPError) else (INTERNAL_ERROR, None)
         content = {"error": {"code": code, "message": str(error), "data": data}}
         if not await self._guard.check_result(call, content):
@@ -56,29 +56,29 @@ class ResultScreen:
 
 
 class DescriptionScreen:
-    """Checks how tools are described to the agent, once for each wording."""
+    """Checks the descriptions of tools that the agent reads, each wording once."""
 
     def __init__(self, guard: ToolGuard) -> None:
         self._guard = guard
         self._checked: OrderedDict[str, bool] = OrderedDict()
-        # Not the run of a client: it would be stopped for what the server says.
+        # A run of its own: refusals of the server's descriptions must not stop the run of a client.
         self._run_id = f"descriptions:{secrets.token_hex(16)}"
 
     async def select(self, tools: Collection[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the tools whose descriptions may reach the agent."""
-        return [tool for tool in tools if await self._may_pass(tool)]
+        return [tool for tool in tools if await self._passes(tool)]
 
-    async def _may_pass(self, tool: Mapping[str, Any]) -> bool:
-        """Return whether a tool's description may reach the agent; a final verdict is kept for its wording."""
+    async def _passes(self, tool: Mapping[str, Any]) -> bool:
+        """Return whether a tool's description may reach the agent; a final verdict is remembered for its wording."""
         text = json.dumps(tool, sort_keys=True, ensure_ascii=False)
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         if digest in self._checked:
             return self._checked[digest]
         verdict = await self._guard.check_prompt(text, run_id=self._run_id)
-        # What could not be checked, or waits for people, is looked at again.
+        # A description that could not be checked, or that waits for people, is checked again the next time.
         if verdict or (verdict.kind == "refuse" and verdict.decision is not None):
             self._checked[digest] = bool(verdict)
-            while len(self._checked) > _MOST_KEPT:
+            while len(self._checked) > _MOST_REMEMBERED:
                 self._checked.popitem(last=False)
         if not verdict:
             logger.warning("tool %r was left out of the list: its description did not pass", str(tool.get("name"))[:80])
@@ -86,36 +86,38 @@ class DescriptionScreen:
 
 
 def refuse(text: str, meta: Mapping[str, Any] | None = None) -> CallToolResult:
-    """Make a result that the model reads; a protocol's error it may never see."""
+    """Make an error result with a text for the model. A protocol error might never be shown to the model."""
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": True}
     return CallToolResult.model_validate(result if meta is None else {**result, "_meta": dict(meta)})
 
 
 def dump(result: BaseModel | dict[str, Any] | None) -> dict[str, Any]:
-    """Return a result as it is sent."""
+    """Return a result as the JSON object that is sent; empty for ``None``."""
     if isinstance(result, BaseModel):
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return {} if result is None else dict(result)
 
 
-def _split_media(dumped: dict[str, Any], *, keeps: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is judged of a result, and what is sent.
+def _split_media(dumped: dict[str, Any], *, keeps_media: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a result in two forms: as it is judged, and as it is sent to the agent.
 
-    No judge here sees an image or hears a sound, so each is judged by kind, size and digest, and sent only if the tool
-    is named as one that may send it.
+    Judges see no images and hear no sounds. With ``keeps_media``, a block of these is judged by its type, size and
+    digest, and sent as it is. Otherwise it is withheld, and a text is judged and sent in its place.
     """
     blocks = dumped.get("content")
     if not isinstance(blocks, list):
         return dumped, dumped
-    shown, sent = [], []
+    judged_blocks, sent_blocks = [], []
     for block in blocks:
         has_data = bool(_list_data(block))
-        described = _describe_data(block) if has_data else block
-        is_left_out = has_data and not keeps
-        withheld = {"type": "text", "text": f"A part of type {block['type']} was withheld."} if is_left_out else None
-        shown.append(withheld or described)
-        sent.append(withheld or block)
-    return {**dumped, "content": shown}, {**dumped, "content": sent}
+        if has_data and not keeps_media:
+            notice = {"type": "text", "text": f"A part of type {block['type']} was withheld."}
+            judged_blocks.append(notice)
+            sent_blocks.append(notice)
+        else:
+            judged_blocks.append(_describe_data(block) if has_data else block)
+            sent_blocks.append(block)
+    return {**dumped, "content": judged_blocks}, {**dumped, "content": sent_blocks}
 
 
 def _list_data(block: Any) -> list[str]:
@@ -128,15 +130,16 @@ def _list_data(block: Any) -> list[str]:
 
 
 def _describe_data(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a block by all that it has, with a digest in place of each base64 text."""
-    described = dict(block)
+    """Copy a block of a result, with digest and size in place of each base64 text."""
+    description = dict(block)
     if isinstance(block.get("data"), str):
-        described["data"] = _describe_base64(block["data"])
+        description["data"] = _describe_base64(block["data"])
     resource = block.get("resource")
     if isinstance(resource, dict) and isinstance(resource.get("blob"), str):
-        described["resource"] = {**resource, "blob": _describe_base64(resource["blob"])}
-    return described
+        description["resource"] = {**resource, "blob": _describe_base64(resource["blob"])}
+    return description
 
 
 def _describe_base64(text: str) -> dict[str, Any]:
+    """Describe a base64 text by its digest and its size."""
     return {"sha256": sha256(text.encode()).hexdigest(), "characters": len(text)}

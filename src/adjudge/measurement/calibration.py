@@ -159,26 +159,27 @@ def calibrate(
             return calibrate(
                 opened, promise, labels=labels, labels_are_random=labels_are_random, confidence=confidence, by=by
             )
-    check_calibrated(run)
+    check_can_be_calibrated(run)
     # Before any label is read: a sequence that was chosen by labels would promise nothing.
     grid = _make_grid(run)
     labels = read_run_labels(run) if labels is None else tuple(labels)
     labelled = read_simple_sample(
         run,
         labels,
+        # The 0 is in place of verdicts, which the test of a single judge does not need.
         lambda judged: (find_release_score(judged.results[0]), 0),
         labels_are_random=labels_are_random,
     )
     look = CalibrationLook(promise=str(parsed), confidence=confidence, grid=grid.digest, labels=labelled.digest)
     looks = load_looks(run.folder)
-    number, is_recorded = find_calibration(looks, look)
-    calibration = _test_thresholds(run, parsed, grid, labelled, confidence=confidence, look=number)
+    look_number, is_recorded = find_calibration(looks, look)
+    calibration = _test_thresholds(run, parsed, grid, labelled, confidence=confidence, look=look_number)
     if not is_recorded:
         record_calibration(run, look, labelled, outcome=calibration.outcome, bound=calibration.bound, by=by)
     return calibration
 
 
-def check_calibrated(run: Run) -> None:
+def check_can_be_calibrated(run: Run) -> None:
     """Raise ``UsageError`` for a run of pairs and for one that is not finished."""
     if run.compares:
         raise UsageError(
@@ -192,8 +193,8 @@ def _make_grid(run: Run) -> ThresholdGrid:
     """Make the thresholds of a run; raises ``UsageError`` where it has none."""
     grid = make_threshold_grid(run, find_release_score)
     if not grid.steps:
-        passed = "gave its passes no score, so there is no threshold to choose"
-        problem = passed if grid.passed else "passed nothing, so there is nothing to release"
+        without_score = "gave its passes no score, so there is no threshold to choose"
+        problem = without_score if grid.passed else "passed nothing, so there is nothing to release"
         raise UsageError(f"the judge of {run.folder} {problem}")
     return grid
 
@@ -210,7 +211,10 @@ def search_grid(
     confidence: float,
     look: int,
 ) -> ThresholdSearch:
-    """Search the thresholds of a run for one that keeps a promise, at the level that this look has."""
+    """Search the thresholds of a run for one that keeps a promise, by the labelled cases of which some are wrong.
+
+    ``look`` is the number of this look at the run, from 1: the further the look, the stricter are its tests.
+    """
     scored = [(case.score, is_wrong(case)) for case in labelled.cases if case.score is not None]
     return search_threshold(
         grid.steps,
@@ -225,11 +229,14 @@ def search_grid(
 
 
 def name_outcome(search: ThresholdSearch) -> CalibrationOutcome:
-    """Name what a search came to."""
-    return "kept" if search.certified is not None else "none can" if search.impossible else "cannot tell"
+    """Name how a search for a threshold ended."""
+    if search.certified is not None:
+        return "kept"
+    return "none can" if search.impossible else "cannot tell"
 
 
 def _is_wrong(case: SampledCase) -> bool:
+    """Return whether it is wrong to release a case: people did not find it good, or did not settle it."""
     return case.truth != "good"
 
 
@@ -239,6 +246,7 @@ def _test_thresholds(
     """Test the thresholds on the labels, and make the calibration, with a policy if one keeps the promise."""
     search = search_grid(grid, labelled, promise, _is_wrong, confidence=confidence, look=look)
     judge, data = name_judge_and_data(run)
+    # The members that a calibration and its release policy have in common.
     common: dict[str, Any] = {
         "risk": promise.risk,
         "bound": promise.bound,
@@ -275,7 +283,7 @@ def _test_thresholds(
 def _make_policy(
     run: Run, certified: ThresholdTest, labelled: SimpleSample, common: Mapping[str, Any]
 ) -> ReleasePolicy:
-    """Make the release policy of a threshold that keeps the promise."""
+    """Make the release policy of a threshold that keeps the promise; ``common`` are members of the calibration too."""
     digests = run.manifest["digests"]
     return ReleasePolicy(
         **common,
@@ -296,7 +304,10 @@ def _make_policy(
 def record_calibration(
     run: Run, look: CalibrationLook, labelled: SimpleSample, *, outcome: CalibrationOutcome, bound: float, by: str
 ) -> None:
-    """Record a look; raises ``AdjudgeError`` if it cannot be: the next one would be taken for the first."""
+    """Record a look at thresholds of a run in its folder.
+
+    Raises ``AdjudgeError`` if it cannot be recorded, because the next look would be taken for the first.
+    """
     draw = labelled.draw
     write_look(
         run.folder,
@@ -307,12 +318,13 @@ def record_calibration(
             draw=draw.name,
             planned=draw.planned,
             added=draw.added,
-            # Of a calibration, the bar is the bound of its promise.
+            # For a calibration, the bar is the bound of its promise.
             bar=bound,
-            outcome=_OUTCOMES[outcome],
+            outcome=_LOOK_OUTCOMES[outcome],
             calibration=look,
         ),
     )
 
 
-_OUTCOMES: dict[CalibrationOutcome, Outcome] = {"kept": "passed", "none can": "failed", "cannot tell": "undecided"}
+_LOOK_OUTCOMES: dict[CalibrationOutcome, Outcome] = {"kept": "passed", "none can": "failed", "cannot tell": "undecided"}
+"""The outcome of a calibration as the record of looks has it."""

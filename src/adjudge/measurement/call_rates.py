@@ -22,7 +22,7 @@ from adjudge.judges.pair import PairResult
 from adjudge.labels.plan import LabelPlan, find_case_stratum, find_designs, read_plan
 from adjudge.measurement.judge_difference import choose_level, find_plan_of_labels
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
-from adjudge.measurement.label_origin import Planned
+from adjudge.measurement.label_origin import KnownPlan
 from adjudge.measurement.limit import LabelDraw, LimitKind
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
@@ -157,25 +157,26 @@ def make_call_rates(
             return make_call_rates(opened, labels=labels, labels_are_random=labels_are_random)
     if run.compares:
         raise UsageError(f"{run.folder} compares pairs, and calls are judged one by one")
-    every = read_run_labels(run) if labels is None else tuple(labels)
-    measurement = make_measurement(run, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
-    draw = _find_draw(run, every, measurement)
-    reading = _read_calls(run, every, draw)
-    level, limit, because = choose_level(measurement, sum(call.truth in ("allow", "stop") for call in reading.sample))
-    missing = set(draw.sizes) - {call.stratum for call in reading.sample}
-    if limit is not None and missing:
+    all_labels = read_run_labels(run) if labels is None else tuple(labels)
+    measurement = make_measurement(run, labels=all_labels, labels_are_random=labels_are_random, most_disagreements=0)
+    draw = _find_draw(run, all_labels, measurement)
+    run_calls = _read_calls(run, all_labels, draw)
+    settled = sum(call.truth in ("allow", "stop") for call in run_calls.sample)
+    level, limit, because = choose_level(measurement, settled)
+    unlabelled_strata = set(draw.sizes) - {call.stratum for call in run_calls.sample}
+    if limit is not None and unlabelled_strata:
         limit, because = None, "a stratum of the plan has no label; label more of its cases"
-    estimator = _Estimator(reading, draw, level, because if limit is None else "")
+    estimator = _Estimator(run_calls, draw, level, because if limit is None else "")
     return CallRates(
         run=run.id,
         judge=measurement.judge,
-        calls=len(reading.calls),
-        times=reading.times,
-        labelled=_count_truths(call.truth for call in reading.sample),
+        calls=len(run_calls.calls),
+        times=run_calls.times,
+        labelled=_count_truths(call.truth for call in run_calls.sample),
         people=measurement.people,
-        agreed=reading.agreed,
+        agreed=run_calls.agreed,
         bad=estimator.estimate_share("stop"),
-        deciders=tuple(_make_deciders(reading, estimator)),
+        deciders=tuple(_make_deciders(run_calls, estimator)),
         limit=limit,
         because=because,
         not_blind=measurement.not_blind,
@@ -188,6 +189,7 @@ def make_call_rates(
 
 
 _TRUTHS = {"good": "allow", "bad": "stop"}
+"""The words for people's answers, by the heap of a call's truth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,113 +197,130 @@ class _Call:
     """A call with what each decider did; of a labelled one what people say, and the stratum that it was drawn from."""
 
     steps: Mapping[Decider, CallStep]
+    """The step of each decider: it passed the call, stopped it, or nobody knows."""
     undecided: bool
+    """True if the judge did not decide it."""
     truth: str = ""
+    """``allow`` or ``stop`` as people say, or ``open`` where they did not settle it; empty without a label."""
     stratum: str = ""
+    """The stratum of the plan; empty without strata, and where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Draw:
-    """The draw of the labelled calls."""
+class _CallDraw:
+    """The draw of the labelled calls: by a plan with strata, or without one."""
 
-    planned: Planned | None
-    """The plan, if one drew them."""
+    known_plan: KnownPlan | None
+    """The plan that drew the calls, if one did."""
     sizes: Mapping[str, int]
-    """The number of calls of each stratum; all of them under an empty name where there are none."""
+    """The number of calls of each stratum; all calls under an empty name where there are no strata."""
     plan: LabelPlan | None
-    """The plan that was drawn from this very run, by which the stratum of each call is known, labelled or not."""
+    """The same plan if it was drawn from this very run: then the stratum of every call is known, labelled or not."""
 
     @property
-    def is_known(self) -> bool:
+    def knows_every_stratum(self) -> bool:
         """Return whether the stratum of each call is known, labelled or not."""
         return len(self.sizes) == 1 or self.plan is not None
 
     def find_stratum(self, items: Sequence[RunItem], subject: str, truth: CaseTruth | None) -> str:
-        """Find the stratum of a call; that of one without a label may not be known."""
+        """Find the stratum of a call; empty without strata, and where that of a call without a label is unknown."""
         if len(self.sizes) == 1:
             return next(iter(self.sizes))
         if self.plan is not None:
             return find_case_stratum(self.plan, items, subject) or ""
-        design = None if truth is None or self.planned is None else self.planned.find(truth.designs)
+        design = None if truth is None or self.known_plan is None else self.known_plan.find_design(truth.designs)
         return "" if design is None else design.stratum
 
-    def counts(self, truth: CaseTruth | None) -> bool:
-        """Return whether the label of a call is one of the sample."""
+    def is_in_sample(self, truth: CaseTruth | None) -> bool:
+        """Return whether a call with this truth counts: it is labelled, and was drawn by the plan if there is one."""
         if truth is None or truth.override or truth.heap == "number":
             return False
-        return self.planned is None or self.planned.find(truth.designs) is not None
+        return self.known_plan is None or self.known_plan.find_design(truth.designs) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _CallsOfRun:
+    """The different calls of a run, with counts of them."""
+
     calls: Sequence[_Call]
     sample: Sequence[_Call]
     """The labelled calls that count."""
     times: int
+    """The number of times that calls were wanted, equal ones counted."""
     agreed: Share
+    """Of the calls that several people labelled, those of which they say the same."""
 
 
-def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _Draw:
-    """Find the draw of the labelled calls by the plan in the run's folder, or by what the labels say of theirs.
+def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _CallDraw:
+    """Find the draw of the labelled calls by the plan in the run's folder, or by the draws that labels record.
 
     Calls that no plan drew are one stratum.
     """
     if measurement.sampling != "plan":
-        return _Draw(None, {"": measurement.cases}, None)
-    # A measurement has the progress of a plan that was compared with the run.
+        return _CallDraw(None, {"": measurement.cases}, None)
+    # A measurement has the progress of a plan only if the plan fits the run.
     plan = read_plan(run.folder) if measurement.plan is not None else None
     if plan is not None:
         sizes = {stratum.name: stratum.size for stratum in plan.strata}
-        planned = Planned(plan=plan.id, sizes=sizes, designs=find_designs(plan, labels))
-        return _Draw(planned, sizes, plan if plan.run == run.id else None)
-    described = find_plan_of_labels((run,), labels)
-    return _Draw(described, {"": measurement.cases} if described is None else described.sizes, None)
+        known_plan = KnownPlan(plan=plan.id, sizes=sizes, designs=find_designs(plan, labels))
+        return _CallDraw(known_plan, sizes, plan if plan.run == run.id else None)
+    described_plan = find_plan_of_labels((run,), labels)
+    sizes_of_strata = {"": measurement.cases} if described_plan is None else described_plan.sizes
+    return _CallDraw(described_plan, sizes_of_strata, None)
 
 
-def _read_calls(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
-    """Read every call of a run: what each decider did with it, and what people say of it. Raises ``UsageError``."""
-    people = PeopleLabels(labels, None, draw.planned if draw.planned is not None and draw.planned.designs else None)
+def _read_calls(run: Run, labels: Sequence[Label], draw: _CallDraw) -> _CallsOfRun:
+    """Read every call of a run: what each decider did with it, and what people say of it.
+
+    Raises ``UsageError`` where no call says what a harness did with it.
+    """
+    # A plan without designs leaves it to the labels to say how their cases were drawn.
+    has_designs = draw.known_plan is not None and bool(draw.known_plan.designs)
+    people = PeopleLabels(labels, None, draw.known_plan if has_designs else None)
     has_rules = bool(run.manifest["asked"].get("rules"))
     calls: list[_Call] = []
-    times = known = several = differing = 0
-    for _, together in groupby(run.items(), key=lambda item: item.place):
-        items = list(together)
+    times = recorded = labelled_by_several = differing = 0
+    for _, items_of_case in groupby(run.items(), key=lambda item: item.place):
+        items = list(items_of_case)
         case = items[0].case
         record = read_call_record(case.metadata)
-        known, times = known + (record is not None), times + (1 if record is None else record.times)
+        recorded += record is not None
+        times += 1 if record is None else record.times
         subject = digest_content(case.content)
-        truth = people.find(case.id, None, subject) or read_stated_truth(case)
-        several += truth is not None and len(truth.ratings) > 1
+        truth = people.find_truth(case.id, None, subject) or read_stated_truth(case)
+        labelled_by_several += truth is not None and len(truth.ratings) > 1
         differing += truth is not None and truth.differs
         results = [item.result for item in items]
         by_rule = has_rules and not isinstance(results[0], PairResult) and results[0].decided_by == "rule"
         verdict = find_verdict(results).verdict
         steps: dict[Decider, CallStep] = {
-            "harness": _read_harness(record),
-            "rules": _read_rules(record, has_rules=has_rules, is_stopped=by_rule and verdict != "passed"),
-            "judge": _read_judge(verdict, by_rule=by_rule),
+            "harness": _read_harness_step(record),
+            "rules": _read_rules_step(record, has_rules=has_rules, is_stopped=by_rule and verdict != "passed"),
+            "judge": _read_judge_step(verdict, by_rule=by_rule),
         }
         is_undecided = not by_rule and verdict == "undecided"
-        word = _TRUTHS.get(truth.heap, "open") if truth is not None and draw.counts(truth) else ""
-        calls.append(_Call(steps, is_undecided, word, draw.find_stratum(items, subject, truth)))
-    if not known:
+        people_say = _TRUTHS.get(truth.heap, "open") if truth is not None and draw.is_in_sample(truth) else ""
+        calls.append(_Call(steps, is_undecided, people_say, draw.find_stratum(items, subject, truth)))
+    if not recorded:
         raise UsageError(
             f"no case of {run.folder} says what a harness did with it; judge the calls that adjudge calls collect wrote"
         )
     sample = [call for call in calls if call.truth]
-    return _Reading(calls, sample, times, Share(count=several - differing, of=several))
+    agreed = Share(count=labelled_by_several - differing, of=labelled_by_several)
+    return _CallsOfRun(calls, sample, times, agreed)
 
 
-def _read_harness(record: CallRecord | None) -> CallStep:
+def _read_harness_step(record: CallRecord | None) -> CallStep:
+    """Read what the harness's own approval did with a call, from the record of the call; ``unknown`` without one."""
     if record is None or record.outcome == "unknown":
         return "unknown"
     return "passed" if record.outcome == "ran" else "stopped"
 
 
-def _read_rules(record: CallRecord | None, *, has_rules: bool, is_stopped: bool) -> CallStep:
-    """Read what the rules of this run did; if it has none, what the record says of those of the hook.
+def _read_rules_step(record: CallRecord | None, *, has_rules: bool, is_stopped: bool) -> CallStep:
+    """Read what rules did with a call: those of this run, or if it has none, those of the hook that recorded the call.
 
-    The rates are those of the run, and its rules may be others than the hook had.
+    The run's own rules come first, because the rates are about the run and the hook may have had other rules.
     """
     if has_rules:
         return "stopped" if is_stopped else "passed"
@@ -310,14 +329,16 @@ def _read_rules(record: CallRecord | None, *, has_rules: bool, is_stopped: bool)
     return "passed" if record.rules == "passed" else "stopped"
 
 
-def _read_judge(verdict: str, *, by_rule: bool) -> CallStep:
-    if by_rule:  # before the judge was asked, so nobody knows what it would have said
+def _read_judge_step(verdict: str, *, by_rule: bool) -> CallStep:
+    """Read what the judge did with a call; ``unknown`` where a rule decided, because the judge was not asked."""
+    if by_rule:
         return "unknown"
     # A call that the judge leaves undecided does not get through, so it is stopped; it is also counted apart.
     return "passed" if verdict == "passed" else "stopped"
 
 
 def _count_truths(truths: Iterable[str]) -> dict[str, int]:
+    """Count labelled calls by what people say of them."""
     counts = Counter(truths)
     return {name: counts[name] for name in ("allow", "stop", "open")}
 
@@ -325,7 +346,8 @@ def _count_truths(truths: Iterable[str]) -> dict[str, int]:
 # ---------------------------------------------------------------- estimating
 
 
-_OTHER: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
+_OTHER_STEP: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
+"""The opposite of a step."""
 
 _METHOD = "double sampling, MOVER with Wilson and exact limits"
 
@@ -336,114 +358,143 @@ _SETTLED = tuple(_TRUTHS.values())
 class _Estimator:
     """Estimates shares of all calls from the labelled ones.
 
-    Within a stratum the labelled calls are a random sample also of those with which a decider did the same, and how
-    many these are is known. So the totals of what it lets through and of what it stops are estimated each by itself.
+    Take the calls of a stratum that a decider let through: it is known how many they are, and the labelled ones among
+    them are a random sample of them. So the wrong calls among those that it let through are estimated by themselves,
+    and likewise among those that it stopped.
+
+    ``no_limits_reason`` is why there are no limits, and so no estimates; empty where there are.
     """
 
-    def __init__(self, reading: _Reading, draw: _Draw, level: float, missing: str) -> None:
-        self._reading, self._draw, self._level, self._missing = reading, draw, level, missing
-        self._has_open = any(call.truth == "open" for call in reading.sample)
+    def __init__(self, run_calls: _CallsOfRun, draw: _CallDraw, level: float, no_limits_reason: str) -> None:
+        self._calls, self._sample, self._draw, self._level = run_calls.calls, run_calls.sample, draw, level
+        self._no_limits_reason = no_limits_reason
+        self._has_open = any(call.truth == "open" for call in self._sample)
 
     def estimate_share(self, truth: str) -> Estimate:
         """Estimate the share of the calls that people would ``stop``, or ``allow``."""
         return self._estimate_share_with_limits(
-            sum(call.truth in _SETTLED for call in self._reading.sample),
-            lambda open_truth: self._divide_sums(
-                self._find_total(truth, None, open_truth), sum(self._draw.sizes.values())
+            sum(call.truth in _SETTLED for call in self._sample),
+            lambda open_truth: self._divide_total(
+                self._estimate_total(truth, None, open_truth), sum(self._draw.sizes.values())
             ),
-            is_census=_is_census(self._reading.calls),
+            is_census=_are_all_settled(self._calls),
         )
 
     def estimate_wrong(self, name: Decider, step: CallStep, truth: str) -> tuple[Estimate, Estimate]:
-        """Estimate what a decider does wrongly: as a share of all calls, and of those whose truth is ``truth``.
+        """Estimate what a decider does wrongly: as a share of all calls, and of those of which people say ``truth``.
 
-        Both are of the calls of which it is known what the decider did. Each share is computed again as if every call
-        that people did not settle were ``open_truth``; ``None`` leaves those calls out.
+        For example, ``step`` is ``passed`` and ``truth`` is ``stop``. Both shares are of the calls of which it is known
+        what the decider did. Each share is computed again as if every call that people did not settle were
+        ``open_truth``; ``None`` leaves those calls out.
         """
-        known = [call for call in self._reading.sample if call.steps[name] != "unknown" and call.truth in _SETTLED]
-        number = sum(call.steps[name] != "unknown" for call in self._reading.calls)
+        known = [call for call in self._sample if call.steps[name] != "unknown" and call.truth in _SETTLED]
+        known_calls = sum(call.steps[name] != "unknown" for call in self._calls)
         truth_count = sum(call.truth == truth for call in known)
 
         def compute_share_of_all(open_truth: str | None) -> WeightedShare | Estimate | None:
-            if not self._draw.is_known:
+            if not self._draw.knows_every_stratum:
                 return self._weigh_strata(name, step, truth, open_truth, of_all=True)
-            return self._divide_sums(self._find_total(truth, (name, step), open_truth), number)
+            return self._divide_total(self._estimate_total(truth, (name, step), open_truth), known_calls)
 
         def compute_share_of_truth(open_truth: str | None) -> WeightedShare | Estimate | None:
-            if not self._draw.is_known:
+            if not self._draw.knows_every_stratum:
                 return self._weigh_strata(name, step, truth, open_truth, of_all=False)
-            wrong, right = (self._find_total(truth, (name, each), open_truth) for each in (step, _OTHER[step]))
+            wrong = self._estimate_total(truth, (name, step), open_truth)
+            right = self._estimate_total(truth, (name, _OTHER_STEP[step]), open_truth)
             return find_part_of_sum(wrong, right)
 
-        all_calls = self._estimate_share_with_limits(
-            len(known), compute_share_of_all, is_census=self._is_census(name, step)
+        share_of_all = self._estimate_share_with_limits(
+            len(known), compute_share_of_all, is_census=self._are_settled(name, step)
         )
         if not truth_count:
-            nothing = Estimate(value=None, of=0, note=self._missing or "no labelled call is one of these")
-            return all_calls, nothing
-        return all_calls, self._estimate_share_with_limits(
+            unknown = Estimate(value=None, of=0, note=self._no_limits_reason or "no labelled call is one of these")
+            return share_of_all, unknown
+        share_of_truth = self._estimate_share_with_limits(
             truth_count, compute_share_of_truth, is_census=self._is_truth_share_counted(name, step, truth)
         )
+        return share_of_all, share_of_truth
 
-    def _is_census(self, name: Decider, step: CallStep) -> bool:
-        return _is_census(call for call in self._reading.calls if call.steps[name] == step)
+    def _are_settled(self, name: Decider, step: CallStep) -> bool:
+        """Return whether people settled every call with which a decider took this step."""
+        return _are_all_settled(call for call in self._calls if call.steps[name] == step)
 
     def _is_truth_share_counted(self, name: Decider, step: CallStep, truth: str) -> bool:
-        """Return whether the share of the wrong ones is counted: both kinds are, or one that is counted is none."""
-        is_counted = {each: self._is_census(name, each) for each in (step, _OTHER[step])}
-        held = {call.steps[name] for call in self._reading.sample if call.truth == truth}
-        return all(is_counted.values()) or any(is_counted[each] and each not in held for each in is_counted)
+        """Return whether the share of wrong calls among those of a truth is a count, and no estimate.
+
+        It is one if people settled all calls of both steps, or all calls of one step and none of these has this truth:
+        then the share is 0 or 1, however many calls of the other step have this truth.
+        """
+        is_settled = {each: self._are_settled(name, each) for each in (step, _OTHER_STEP[step])}
+        steps_with_truth = {call.steps[name] for call in self._sample if call.truth == truth}
+        return all(is_settled.values()) or any(is_settled[each] and each not in steps_with_truth for each in is_settled)
 
     def _estimate_share_with_limits(
-        self, of: int, find: Callable[[str | None], WeightedShare | Estimate | None], *, is_census: bool
+        self,
+        of: int,
+        compute_share: Callable[[str | None], WeightedShare | Estimate | None],
+        *,
+        is_census: bool,
     ) -> Estimate:
-        """Estimate with limits that hold also if each of the calls that people did not settle is bad, or good.
+        """Estimate a share with limits that hold also if all calls that people did not settle are bad, or all are good.
 
-        ``is_census`` says that people settled every call that the share depends on, so that it is counted. That is
-        read from the labels and never from limits that are equal: those of a sample may be so by rounding.
+        ``compute_share`` computes it with this truth for the calls that people did not settle; ``None`` leaves them
+        out. ``of`` is the number of labelled calls that it rests on. ``is_census`` says that people settled every call
+        that the share depends on, so that it is counted. That follows from the labels, and never from limits that are
+        equal: limits of a sample may be equal by rounding.
         """
-        if self._missing or not of:
-            return Estimate(value=None, of=of, note=self._missing or "no labelled call is one of these")
-        settled = find(None)
-        if settled is None or settled.value is None:
+        if self._no_limits_reason or not of:
+            return Estimate(value=None, of=of, note=self._no_limits_reason or "no labelled call is one of these")
+        settled_share = compute_share(None)
+        if settled_share is None or settled_share.value is None:
             return Estimate(value=None, of=of, note="no labelled call is one of these")
-        every = [settled, *(find(truth) for truth in (_SETTLED if self._has_open else ()))]
-        limits = [(each.low, each.high) for each in every if each is not None]
-        low = min((low for low, _ in limits if low is not None), default=None)
-        high = max((high for _, high in limits if high is not None), default=None)
-        counted_by = "counted" if is_census else _METHOD
-        # One over the strata of another run knows by itself whether it counted.
-        method = settled.method if isinstance(settled, Estimate) else counted_by
+        shares = [settled_share]
+        shares += [
+            share
+            for share in (compute_share(truth) for truth in (_SETTLED if self._has_open else ()))
+            if share is not None
+        ]
+        low = min((share.low for share in shares if share.low is not None), default=None)
+        high = max((share.high for share in shares if share.high is not None), default=None)
+        method = "counted" if is_census else _METHOD
+        if isinstance(settled_share, Estimate):
+            # An estimate over the strata of another run (``_weigh_strata``) knows by itself whether it is a count.
+            method = settled_share.method
         # Limits for every look are computed at a higher level, so that they hold at this one at all looks together.
-        return Estimate(value=settled.value, of=of, low=low, high=high, level=LEVEL, method=method)
+        return Estimate(value=settled_share.value, of=of, low=low, high=high, level=LEVEL, method=method)
 
-    def _find_total(
-        self, truth: str, decider: tuple[Decider, CallStep] | None, open_truth: str | None
+    def _estimate_total(
+        self, truth: str, decider_step: tuple[Decider, CallStep] | None, open_truth: str | None
     ) -> WeightedShare:
-        """Find the number of calls of which people say this, and with which a decider did this, with its limits."""
+        """Estimate the number of calls of which people say ``truth``, with its limits.
+
+        With ``decider_step``, only the calls with which that decider took that step are counted.
+        """
         import numpy as np
 
-        def fits(call: _Call) -> bool:
-            return decider is None or call.steps[decider[0]] == decider[1]
+        def is_counted(call: _Call) -> bool:
+            return decider_step is None or call.steps[decider_step[0]] == decider_step[1]
 
         sizes = (
-            self._draw.sizes if decider is None else Counter(call.stratum for call in self._reading.calls if fits(call))
+            self._draw.sizes
+            if decider_step is None
+            else Counter(call.stratum for call in self._calls if is_counted(call))
         )
-        places = {stratum: place for place, stratum in enumerate(self._draw.sizes)}
-        cases = np.asarray([sizes.get(stratum, 0) for stratum in places], dtype=float)
-        counts, labelled = np.zeros(len(places)), np.zeros(len(places))
-        for call in filter(fits, self._reading.sample):
-            decided = open_truth if call.truth == "open" else call.truth
-            labelled[places[call.stratum]] += bool(decided)
-            counts[places[call.stratum]] += decided == truth
-        held = cases > 0
-        if not held.any():
+        stratum_indexes = {stratum: index for index, stratum in enumerate(self._draw.sizes)}
+        cases = np.asarray([sizes.get(stratum, 0) for stratum in stratum_indexes], dtype=float)
+        with_truth, labelled = np.zeros(len(stratum_indexes)), np.zeros(len(stratum_indexes))
+        for call in filter(is_counted, self._sample):
+            assumed_truth = open_truth if call.truth == "open" else call.truth
+            labelled[stratum_indexes[call.stratum]] += bool(assumed_truth)
+            with_truth[stratum_indexes[call.stratum]] += assumed_truth == truth
+        has_cases = cases > 0
+        if not has_cases.any():
             return WeightedShare(value=0.0, low=0.0, high=0.0)
-        rates = compute_double_sampling(counts[held], labelled[held], cases[held], level=self._level)
+        rates = compute_double_sampling(with_truth[has_cases], labelled[has_cases], cases[has_cases], level=self._level)
         value, low, high = (float(rate) * float(cases.sum()) for rate in rates)
         return WeightedShare(value=value, low=low, high=high)
 
-    def _divide_sums(self, total: WeightedShare, number: int) -> WeightedShare | None:
+    def _divide_total(self, total: WeightedShare, number: int) -> WeightedShare | None:
+        """Divide a total and its limits by a number of calls; ``None`` where there are no calls."""
         if not number:
             return None
         return WeightedShare(value=total.value / number, low=total.low / number, high=total.high / number)
@@ -451,43 +502,49 @@ class _Estimator:
     def _weigh_strata(
         self, name: Decider, step: CallStep, truth: str, open_truth: str | None, *, of_all: bool
     ) -> Estimate | None:
-        """Estimate without the sizes of the parts of strata, which are those of another run's verdicts."""
+        """Estimate a decider's share of wrong calls where the strata of unlabelled calls are unknown.
+
+        The plan was drawn for another run, so that only the sizes of its strata are known, and not with how many calls
+        of each stratum the decider took this step. The share is of all calls (``of_all``), or of those of which people
+        say ``truth``.
+        """
         import numpy as np
 
-        places = {stratum: place for place, stratum in enumerate(self._draw.sizes)}
-        table = np.zeros((3, len(places)))
-        for call in self._reading.sample:
-            decided = open_truth if call.truth == "open" else call.truth
-            if decided:
-                is_of = call.steps[name] != "unknown" and (of_all or decided == truth)
-                is_wrong = is_of and call.steps[name] == step and decided == truth
-                table[:, places[call.stratum]] += (is_wrong, is_of, 1)
-        if not table[2].all():
+        stratum_indexes = {stratum: index for index, stratum in enumerate(self._draw.sizes)}
+        # Labelled calls of each stratum: those that are wrong, those that the share is of, and all.
+        table = np.zeros((3, len(stratum_indexes)))
+        for call in self._sample:
+            assumed_truth = open_truth if call.truth == "open" else call.truth
+            if assumed_truth:
+                is_in_whole = call.steps[name] != "unknown" and (of_all or assumed_truth == truth)
+                is_wrong = is_in_whole and call.steps[name] == step and assumed_truth == truth
+                table[:, stratum_indexes[call.stratum]] += (is_wrong, is_in_whole, 1)
+        wrong, in_whole, labelled = table
+        if not labelled.all():
             return None
         cases = np.asarray(list(self._draw.sizes.values()), dtype=float)
-        counted, number, labelled = table
-        return estimate_weighted_share(counted, number, labelled, cases, level=self._level)
+        return estimate_weighted_share(wrong, in_whole, labelled, cases, level=self._level)
 
 
-def _is_census(calls: Iterable[_Call]) -> bool:
+def _are_all_settled(calls: Iterable[_Call]) -> bool:
     """Return whether people settled each of these calls."""
     return all(call.truth in _SETTLED for call in calls)
 
 
-def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[DeciderRates]:
+def _make_deciders(run_calls: _CallsOfRun, estimator: _Estimator) -> Iterator[DeciderRates]:
     """Yield the rates of each decider of which it is known what it did with some call."""
     for name in DECIDERS:
-        calls = Counter(call.steps[name] for call in reading.calls)
-        if not (calls["passed"] or calls["stopped"]):
+        step_counts = Counter(call.steps[name] for call in run_calls.calls)
+        if not (step_counts["passed"] or step_counts["stopped"]):
             continue
         wrong_passes, of_bad = estimator.estimate_wrong(name, "passed", "stop")
         wrong_stops, of_good = estimator.estimate_wrong(name, "stopped", "allow")
         yield DeciderRates(
             name=name,
-            calls={step: calls[step] for step in _STEPS},
-            undecided=sum(call.undecided for call in reading.calls) if name == "judge" else 0,
+            calls={step: step_counts[step] for step in _STEPS},
+            undecided=sum(call.undecided for call in run_calls.calls) if name == "judge" else 0,
             labelled={
-                step: _count_truths(call.truth for call in reading.sample if call.steps[name] == step)
+                step: _count_truths(call.truth for call in run_calls.sample if call.steps[name] == step)
                 for step in _STEPS
             },
             wrong_passes=wrong_passes,

@@ -1,4 +1,6 @@
-"""A cascade with a promise: from which confidence on may a cheap judge decide, so that little is lost by it?
+"""A cascade with a promise: the confidence from which a cheap judge may decide before a strong one, tested on labels.
+
+A case is lost if the cheap judge decides it wrongly and the strong one would decide it rightly.
 
 Which threshold is chosen is decided as for one judge: ``search_grid`` in ``calibration.py`` hands the counts to
 ``search_threshold`` in ``trust/threshold.py``.
@@ -21,7 +23,7 @@ from adjudge.labels.looks import CalibrationLook, find_calibration, load_looks
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.calibration import (
     CalibrationOutcome,
-    check_calibrated,
+    check_can_be_calibrated,
     name_outcome,
     record_calibration,
     search_grid,
@@ -46,7 +48,8 @@ tell."""
 
 _OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "undecided")
 
-_RIGHT: dict[TruthHeap, Outcome] = {"good": "passed", "bad": "failed"}
+_RIGHT_OUTCOMES: dict[TruthHeap, Outcome] = {"good": "passed", "bad": "failed"}
+"""The outcome that agrees with a truth; none where people did not settle it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +149,13 @@ def choose_advice(
         is_dearer: True if the cheap judge is known to cost more.
     """
     # By the interval and not by the counts: of few labels a tie, or a case or two more, is chance.
-    if difference[0] > 0 and not is_dearer:
+    least_difference = difference[0]
+    if least_difference > 0 and not is_dearer:
         return "cheap alone"
     if outcome == "cannot tell":
         return "more labels"
-    return "does not pay" if outcome != "kept" or (saved is not None and saved <= 0) else "cascade"
+    saves_nothing = saved is not None and saved <= 0
+    return "does not pay" if outcome != "kept" or saves_nothing else "cascade"
 
 
 def calibrate_cascade(
@@ -189,77 +194,88 @@ def calibrate_cascade(
             f"a cascade is promised by what it loses, such as lost<=0.05, and not by {parsed.risk}", argument="promise"
         )
     with ExitStack() as stack:
-        first, second = (run if isinstance(run, Run) else stack.enter_context(open_run(run)) for run in (cheap, strong))
-        for run in (first, second):
-            check_calibrated(run)
-        grid = make_threshold_grid(first, find_confidence)
+        cheap_run, strong_run = (
+            run if isinstance(run, Run) else stack.enter_context(open_run(run)) for run in (cheap, strong)
+        )
+        for run in (cheap_run, strong_run):
+            check_can_be_calibrated(run)
+        grid = make_threshold_grid(cheap_run, find_confidence)
         if not grid.steps:
             raise UsageError(
-                f"the judge of {first.folder} gave no confidence, by which a cascade goes; ask for log-probabilities "
-                "(Judge(..., logprobs=True)), or let several judges vote"
+                f"the judge of {cheap_run.folder} gave no confidence, by which a cascade goes; ask for "
+                "log-probabilities (Judge(..., logprobs=True)), or let several judges vote"
             )
-        every_label = (
-            tuple(labels)
-            if labels is not None
-            else tuple(dict.fromkeys((*read_run_labels(first), *read_run_labels(second))))
-        )
-        verdicts = _read_verdicts(second)
+        if labels is None:
+            # Without duplicates: a label may be in both queues.
+            labels = dict.fromkeys((*read_run_labels(cheap_run), *read_run_labels(strong_run)))
+        all_labels = tuple(labels)
+        strong_verdicts = _read_verdicts(strong_run)
         sampled = read_simple_sample(
-            first, every_label, lambda judged: _read_case(judged, verdicts, second), labels_are_random=labels_are_random
+            cheap_run,
+            all_labels,
+            lambda judged: _read_case(judged, strong_verdicts, strong_run),
+            labels_are_random=labels_are_random,
         )
         look = CalibrationLook(promise=str(parsed), confidence=confidence, grid=grid.digest, labels=sampled.digest)
-        number, is_recorded = find_calibration(load_looks(first.folder), look)
-        calibration = _test_thresholds(first, second, grid, sampled, parsed, confidence=confidence, look=number)
+        look_number, is_recorded = find_calibration(load_looks(cheap_run.folder), look)
+        calibration = _test_thresholds(
+            cheap_run, strong_run, grid, sampled, parsed, confidence=confidence, look=look_number
+        )
         if not is_recorded:
-            record_calibration(first, look, sampled, outcome=calibration.outcome, bound=parsed.bound, by=by)
+            record_calibration(cheap_run, look, sampled, outcome=calibration.outcome, bound=parsed.bound, by=by)
         return calibration
 
 
 def find_confidence(result: object) -> float | None:
-    """Find the confidence by which a seat of a cascade may decide; ``None`` where the next one is always asked."""
-    decided = isinstance(result, JudgeResult) and result.outcome != "undecided"
-    return result.confidence if isinstance(result, JudgeResult) and decided else None
+    """Find the confidence of a cheap judge's result; ``None`` where it cannot decide, and the next judge is asked."""
+    if not isinstance(result, JudgeResult) or result.outcome == "undecided":
+        return None
+    return result.confidence
 
 
 # ---------------------------------------------------------------- both judges
 
 
 def _read_verdicts(run: Run) -> dict[str, tuple[str | None, Outcome]]:
-    """Read the content of each case and the strong judge's first verdict on it."""
+    """Read the digest of each case's content, and the judge's first verdict on it, by the case's id."""
     return {judged.id: (judged.subject, _find_outcome(judged)) for judged in list_judged_cases(run)}
 
 
 def _find_outcome(judged: JudgedCase) -> Outcome:
+    """Find the outcome of the first judgement of a case."""
     return getattr(judged.results[0], "outcome", "undecided")
 
 
 def _read_case(
-    judged: JudgedCase, verdicts: Mapping[str, tuple[str | None, Outcome]], strong: Run
+    judged: JudgedCase, strong_verdicts: Mapping[str, tuple[str | None, Outcome]], strong: Run
 ) -> tuple[float | None, int]:
-    """Read the confidence of the cheap judge, and the verdicts of both judges as one number (see ``_read_note``).
+    """Read the cheap judge's confidence in a case, and the verdicts of both judges as a number (``_decode_verdicts``).
 
-    Raises ``UsageError``.
+    Raises ``UsageError`` where the strong judge has not judged the same content.
     """
-    subject, verdict = verdicts.get(judged.id, (None, "undecided"))
+    subject, strong_outcome = strong_verdicts.get(judged.id, (None, "undecided"))
     if subject != judged.subject:
         raise UsageError(
             f"{strong.folder} has not judged the content of {judged.id}, which people labelled; judge the same "
             "contents with both judges"
         )
-    note = 3 * _OUTCOMES.index(_find_outcome(judged)) + _OUTCOMES.index(verdict)
-    return find_confidence(judged.results[0]), note
+    verdict_code = 3 * _OUTCOMES.index(_find_outcome(judged)) + _OUTCOMES.index(strong_outcome)
+    return find_confidence(judged.results[0]), verdict_code
 
 
-def _read_note(case: SampledCase) -> tuple[Outcome, Outcome]:
-    """Read the verdicts of the cheap and of the strong judge."""
-    return _OUTCOMES[case.note // 3], _OUTCOMES[case.note % 3]
+def _decode_verdicts(case: SampledCase) -> tuple[Outcome, Outcome]:
+    """Decode the verdicts of the cheap and of the strong judge from the number that ``_read_case`` made of them."""
+    return _OUTCOMES[case.verdict_code // 3], _OUTCOMES[case.verdict_code % 3]
 
 
 def _is_lost(case: SampledCase) -> bool:
-    cheap, strong = _read_note(case)
-    right = _RIGHT.get(case.truth)
-    # What people did not settle may be as the strong judge says.
-    return cheap != strong if right is None else strong == right != cheap
+    """Return whether a case is lost if the cheap judge decides it: only the strong judge decides it rightly."""
+    cheap, strong = _decode_verdicts(case)
+    right = _RIGHT_OUTCOMES.get(case.truth)
+    if right is None:
+        # People did not settle it, so the strong judge may be right.
+        return cheap != strong
+    return strong == right and cheap != right
 
 
 # ---------------------------------------------------------------- the tests
@@ -277,9 +293,13 @@ def _test_thresholds(
 ) -> CascadeCalibration:
     """Test the thresholds on the labels, and make the calibration of the two judges as a cascade."""
     search = search_grid(grid, sampled, promise, _is_lost, confidence=confidence, look=look)
-    agreeing = [[_read_note(case)[seat] == _RIGHT.get(case.truth) for case in sampled.cases] for seat in (0, 1)]
-    gained = sum(one and not other for one, other in zip(*agreeing, strict=True))
-    lost = sum(other and not one for one, other in zip(*agreeing, strict=True))
+    verdicts = [_decode_verdicts(case) for case in sampled.cases]
+    right = [_RIGHT_OUTCOMES.get(case.truth) for case in sampled.cases]
+    cheap_is_right = [outcomes[0] == outcome for outcomes, outcome in zip(verdicts, right, strict=True)]
+    strong_is_right = [outcomes[1] == outcome for outcomes, outcome in zip(verdicts, right, strict=True)]
+    both = list(zip(cheap_is_right, strong_is_right, strict=True))
+    only_cheap = sum(by_cheap and not by_strong for by_cheap, by_strong in both)
+    only_strong = sum(by_strong and not by_cheap for by_cheap, by_strong in both)
     certified, level = search.certified, find_look_level(confidence, look)
     return CascadeCalibration(
         outcome=name_outcome(search),
@@ -301,15 +321,16 @@ def _test_thresholds(
         threshold=None if certified is None else certified.threshold,
         decided=0 if certified is None else certified.released,
         lost=0 if certified is None else certified.wrong,
-        right=(sum(agreeing[0]), sum(agreeing[1])),
-        difference=find_paired_difference(gained, lost, len(sampled.cases), level=level),
-        costs_usd=(_find_cost(cheap, grid.cases), _find_cost(strong, grid.cases)),
+        right=(sum(cheap_is_right), sum(strong_is_right)),
+        difference=find_paired_difference(only_cheap, only_strong, len(sampled.cases), level=level),
+        costs_usd=(_compute_case_cost(cheap, grid.cases), _compute_case_cost(strong, grid.cases)),
         needed=search.needed,
         tests=search.tests,
         warnings=sampled.warnings,
     )
 
 
-def _find_cost(run: Run, cases: int) -> float | None:
+def _compute_case_cost(run: Run, cases: int) -> float | None:
+    """Compute the cost of a case on average, in dollars; ``None`` is unknown."""
     cost = run.usage.cost_usd
     return None if cost is None else cost / cases

@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("adjudge.measurement")
 
 _VERDICTS: Mapping[object, str] = {True: "passed", False: "failed", None: "undecided"}
-"""By the category of a confusion matrix."""
+"""The word for each category of a confusion matrix."""
 
-_ASKED = {"wording", "rules", "task", "context", "reference"}
-"""The parts of a question that a run may ask and a gate can ask too. Instructions, another model and another form are
-no gate's."""
+_GATE_OPTIONS = {"wording", "rules", "task", "context", "reference"}
+"""The parts of a question that both a run and a gate can ask. Instructions, another model and another form of the reply
+are not among them: only a run can have these."""
 
-_MADE_ANEW = ("id", "created_at", "release_policy", "digest", "public_key", "signature")
+_NOT_FROM_RUN = ("id", "created_at", "release_policy", "digest", "public_key", "signature")
 """Members of a certificate that do not follow from the run."""
 
 
@@ -142,27 +142,30 @@ def find_run_problem(
         labels: The labels of people; by default those of the run's own queue.
     """
     computed = make_certificate(run, labels=labels, labels_are_random=certificate.labels.sampling == "random")
-    other = list(_list_other_members(certificate.to_dict(), computed.to_dict()))
-    return f"the run comes to other values of {', '.join(other)}" if other else None
+    different = list(_list_different_members(certificate.to_dict(), computed.to_dict()))
+    return f"the run comes to other values of {', '.join(different)}" if different else None
 
 
-def _list_other_members(stated: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
-    """List the stated members that were computed otherwise; of the labels, each of theirs (``labels.digest``)."""
+def _list_different_members(stated: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the members of a certificate whose value is not the computed one.
+
+    Members of its ``labels`` are named one by one, such as ``labels.digest``.
+    """
     for name, value in stated.items():
         if name == "labels":
-            yield from (f"{name}.{part}" for part in value if value[part] != computed[name][part])
-        elif name not in _MADE_ANEW and not _is_same(value, computed[name]):
+            yield from (f"{name}.{member}" for member in value if value[member] != computed[name][member])
+        elif name not in _NOT_FROM_RUN and not _are_equal(value, computed[name]):
             yield name
 
 
-def _is_same(stated: object, computed: object) -> bool:
+def _are_equal(stated: object, computed: object) -> bool:
     """Return whether two members are equal; numbers up to the rounding in which versions of numpy and scipy differ."""
     if isinstance(stated, float) and isinstance(computed, float):
         return math.isclose(stated, computed, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(stated, Mapping) and isinstance(computed, Mapping):
-        return stated.keys() == computed.keys() and all(_is_same(stated[name], computed[name]) for name in stated)
+        return stated.keys() == computed.keys() and all(_are_equal(stated[name], computed[name]) for name in stated)
     if isinstance(stated, list | tuple) and isinstance(computed, list | tuple):
-        return len(stated) == len(computed) and all(map(_is_same, stated, computed))
+        return len(stated) == len(computed) and all(map(_are_equal, stated, computed))
     return stated == computed
 
 
@@ -173,7 +176,10 @@ def _measure_and_certify(
     *,
     labels_are_random: bool,
 ) -> tuple[Certificate, Measurement, Run]:
-    """Make the certificate, and return it with the measurement in it and the run, which is opened if need be."""
+    """Make the certificate of a run, and return it with the measurement that it is made of and the open run.
+
+    Raises ``UsageError`` for a run, a policy or labels that cannot be certified.
+    """
     if not isinstance(run, Run):
         with open_run(run) as opened:
             return _measure_and_certify(opened, labels, policy, labels_are_random=labels_are_random)
@@ -186,8 +192,9 @@ def _measure_and_certify(
     measurement = measure_sample(run, labels, labels_are_random=labels_are_random)
     if measurement.other_contents:
         logger.warning("%s", describe_uncounted(measurement.other_contents))
-    reading = _read_items(run)
-    certificate = _make_of_measurement(run, measurement, reading, [label for label in labels if label.kind != "model"])
+    facts = _read_run_facts(run)
+    labels_of_people = [label for label in labels if label.kind != "model"]
+    certificate = _certify_measurement(run, measurement, facts, labels_of_people)
     return replace(certificate, release_policy=None if policy is None else policy.digest), measurement, run
 
 
@@ -208,40 +215,41 @@ def _check_run(run: Run) -> None:
             f"cases of the run {run.folder} bring their own criteria, so it is no measurement of one rubric; judge "
             "them by the gate's rubric"
         )
-    other = sorted(name for name in manifest["asked"] if name not in _ASKED)
-    if other:
+    no_gate_options = sorted(name for name in manifest["asked"] if name not in _GATE_OPTIONS)
+    if no_gate_options:
         raise UsageError(
-            f"the run {run.folder} was asked with {', '.join(other)}, which a gate cannot ask; judge the cases as the "
-            "gate would"
+            f"the run {run.folder} was asked with {', '.join(no_gate_options)}, which a gate cannot ask; judge the "
+            "cases as the gate would"
         )
-    if _is_of_own_kind(manifest["judge"]):
+    if _is_custom_judge(manifest["judge"]):
         raise UsageError(
             f"the judge of {run.folder} is of a class of your own, which is known by its name alone; give its model to "
             "a Judge"
         )
 
 
-def _is_of_own_kind(described: Mapping[str, Any]) -> bool:
-    if described.get("kind") == "chain":
-        return any(_is_of_own_kind(seat) for seat in described["seats"])
-    return described.get("kind") != "judge"
+def _is_custom_judge(description: Mapping[str, Any]) -> bool:
+    """Return whether a judge, or a seat of a chain, is of a class that the user wrote, by its description."""
+    if description.get("kind") == "chain":
+        return any(_is_custom_judge(seat) for seat in description["seats"])
+    return description.get("kind") != "judge"
 
 
 def _check_policy(run: Run, policy: ReleasePolicy) -> None:
     """Raise ``UsageError`` for a policy that was calibrated for another judge or question than the run's."""
-    names = {"judge": policy.judge_digest, "rubric": policy.rubric_digest, "asked": policy.asked_digest}
-    other = [name for name, digest in names.items() if run.manifest["digests"].get(name) != digest]
-    if other:
+    digests = {"judge": policy.judge_digest, "rubric": policy.rubric_digest, "asked": policy.asked_digest}
+    different = [name for name, digest in digests.items() if run.manifest["digests"].get(name) != digest]
+    if different:
         raise UsageError(
             f"the release policy was calibrated for another judge or question than that of {run.folder} "
-            f"(another digest of {', '.join(other)}); calibrate this one",
+            f"(another digest of {', '.join(different)}); calibrate this one",
             argument="release_policy",
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SampleFigures:
-    """The figures of a measurement on a random sample of labels that is complete."""
+    """The figures of a measurement that a certificate needs, none of which is missing."""
 
     contents: ContentSet
     rate: CorrectedRate
@@ -262,11 +270,10 @@ def _find_figures(run: Run, measurement: Measurement) -> _SampleFigures:
     if isinstance(rate, Refusal):
         raise UsageError(f"{run.folder} cannot be certified: {rate.reason}; {rate.remedy}", argument="labels")
     if rate is None or agreement is None or limit is None or sampling == "unknown":
-        missing = next(
-            (measurement.left_out[name] for name in ("rate", "agreement", "limit") if name in measurement.left_out),
-            "no case has a label",
-        )
-        raise UsageError(f"{run.folder} cannot be certified: {missing}", argument="labels")
+        names = ("rate", "agreement", "limit")
+        reasons = [measurement.left_out[name] for name in names if name in measurement.left_out]
+        reason = reasons[0] if reasons else "no case has a label"
+        raise UsageError(f"{run.folder} cannot be certified: {reason}", argument="labels")
     if contents is None:
         raise UsageError(f"the contents of {run.folder} are not known: {measurement.draw_problem or 'they changed'}")
     return _SampleFigures(contents=contents, rate=rate, agreement=agreement, limit=limit, sampling=sampling)
@@ -276,39 +283,40 @@ def _find_figures(run: Run, measurement: Measurement) -> _SampleFigures:
 
 
 @dataclass(slots=True)
-class _Reading:
-    """The values that are read of the items of a run beside their verdicts."""
+class _RunFacts:
+    """Facts of a run that a certificate states beside the measurement: its models, its times and its case labels."""
 
     seats: dict[tuple[str, ...], set[str | None]] = field(default_factory=dict)
-    moments: list[datetime] = field(default_factory=list)
-    """The times of the first and the last result."""
-    case_labels: list[bytes] = field(default_factory=list)
+    """The models that answered for each seat of the judge, by the path of names to the seat."""
+    times: list[datetime] = field(default_factory=list)
+    """The times of the first and the last result; empty before the first."""
+    case_label_digests: list[bytes] = field(default_factory=list)
     """Digests of the labels that cases of the data set have."""
 
 
-def _read_items(run: Run) -> _Reading:
-    """Read the models of each seat, the time of the judging, and the labels of cases, in one pass; pairs are left out.
+def _read_run_facts(run: Run) -> _RunFacts:
+    """Read the models of each seat, the times of judging and the labels of cases, in one pass; pairs are left out.
 
     Raises ``UsageError`` where several models answered for one seat.
     """
-    reading = _Reading()
+    facts = _RunFacts()
     for item in run.items():
         result = item.result
         if not isinstance(result, JudgeResult):
             continue
         for seat in list_seats(result):
-            reading.seats.setdefault(seat.seat, set()).add(seat.model)
-        moments = [*reading.moments, result.created_at]
-        reading.moments = [min(moments), max(moments)]
-        if item.sample == 0:
-            _add_case_labels(reading, item)
-    _check_models(run, reading)
-    return reading
+            facts.seats.setdefault(seat.seat, set()).add(seat.model)
+        times = [*facts.times, result.created_at]
+        facts.times = [min(times), max(times)]
+        if item.sample == 0:  # once for each case, however often it was judged
+            _add_case_labels(facts, item)
+    _check_models(run, facts)
+    return facts
 
 
-def _check_models(run: Run, reading: _Reading) -> None:
+def _check_models(run: Run, facts: _RunFacts) -> None:
     """Raise ``UsageError`` where several models answered for one seat."""
-    for path, models in reading.seats.items():
+    for path, models in facts.seats.items():
         if len(models) > 1:
             who = " > ".join(path) or "the judge"
             names = ", ".join(sorted(str(model) for model in models))
@@ -318,15 +326,16 @@ def _check_models(run: Run, reading: _Reading) -> None:
             )
 
 
-def _add_case_labels(reading: _Reading, item: RunItem) -> None:
+def _add_case_labels(facts: _RunFacts, item: RunItem) -> None:
+    """Add a digest of the labels that a case of the data set has, if it has some."""
     case = item.case
     if case.label is not None or case.labels:
         members = [case.id, digest_content(case.content), case.label, dict(case.labels or {})]
-        reading.case_labels.append(_digest_members(members))
+        facts.case_label_digests.append(_digest_members(members))
 
 
-def _digest_labels(labels: Sequence[Label], case_labels: Sequence[bytes]) -> str:
-    """Digest labels, and those of the data set's cases, in whatever order they come."""
+def _digest_labels(labels: Sequence[Label], case_label_digests: Sequence[bytes]) -> str:
+    """Digest labels together with those of the data set's cases; their order does not matter."""
     digests = [
         _digest_members(
             [
@@ -342,7 +351,7 @@ def _digest_labels(labels: Sequence[Label], case_labels: Sequence[bytes]) -> str
         )
         for label in labels
     ]
-    return sha256(b"".join(sorted([*digests, *case_labels]))).hexdigest()
+    return sha256(b"".join(sorted([*digests, *case_label_digests]))).hexdigest()
 
 
 def _digest_members(members: Sequence[object]) -> bytes:
@@ -352,28 +361,28 @@ def _digest_members(members: Sequence[object]) -> bytes:
 # ---------------------------------------------------------------- the certificate
 
 
-def _make_of_measurement(run: Run, measurement: Measurement, reading: _Reading, labels: Sequence[Label]) -> Certificate:
-    """Make the certificate of a measurement."""
+def _certify_measurement(run: Run, measurement: Measurement, facts: _RunFacts, labels: Sequence[Label]) -> Certificate:
+    """Make the certificate of a measurement; raises ``UsageError`` where a figure that it needs is missing."""
     figures = _find_figures(run, measurement)
     rate, limit, agreement, flipped = figures.rate, figures.limit, figures.agreement, measurement.flipped
-    level = limit.level if limit.kind == "every look" else None
-    first_moment, last_moment = reading.moments
+    level_for_every_look = limit.level if limit.kind == "every look" else None
+    first_time, last_time = facts.times
     return Certificate(
         run=run.id,
-        judge=_describe_judge(run, measurement.judge, reading),
+        judge=_describe_judge(run, measurement.judge, facts),
         contents=figures.contents,
-        judged_since=first_moment.astimezone(UTC),
-        judged_until=last_moment.astimezone(UTC),
-        labels=_describe_labels(run, measurement, figures, labels, reading),
+        judged_since=first_time.astimezone(UTC),
+        judged_until=last_time.astimezone(UTC),
+        labels=_describe_labels(run, measurement, figures, labels, facts),
         counts={"good": _count_verdicts(agreement, truth=True), "bad": _count_verdicts(agreement, truth=False)},
-        sensitivity=certify_share(agreement.sensitivity, level),
-        specificity=certify_share(agreement.specificity, level),
+        sensitivity=certify_share(agreement.sensitivity, level_for_every_look),
+        specificity=certify_share(agreement.specificity, level_for_every_look),
         pass_rate=CertifiedShare(value=rate.value, low=limit.low, high=limit.high, of=rate.labels, level=limit.level),
         flips=None if flipped is None else CertifiedFlips(flipped=int(flipped.count), of=flipped.of),
     )
 
 
-def _describe_judge(run: Run, name: str, reading: _Reading) -> CertifiedJudge:
+def _describe_judge(run: Run, name: str, facts: _RunFacts) -> CertifiedJudge:
     """Describe a judge by the digests in the manifest of its run and by the models that answered."""
     manifest = run.manifest
     return CertifiedJudge(
@@ -384,31 +393,31 @@ def _describe_judge(run: Run, name: str, reading: _Reading) -> CertifiedJudge:
         prompt=manifest["asked"]["wording"],
         rules=digest_rules(manifest["asked"].get("rules") or ()),
         seats=tuple(
-            CertifiedSeat(seat=path, model=model) for path, models in sorted(reading.seats.items()) for model in models
+            CertifiedSeat(seat=path, model=model) for path, models in sorted(facts.seats.items()) for model in models
         ),
     )
 
 
 def _count_verdicts(agreement: Agreement, *, truth: bool) -> dict[str, int]:
-    """Count the verdicts on cases of one truth; undecided ones only where there are some."""
+    """Count the verdicts on the good cases (``truth``), or on the bad ones; undecided only where there are some."""
     confusion = agreement.confusion
     verdicts = [_VERDICTS[category] for category in confusion.categories]
-    counts = confusion.counts[confusion.categories.index(truth)]
-    return {verdict: count for verdict, count in zip(verdicts, counts, strict=True) if verdict != "undecided" or count}
+    row = confusion.counts[confusion.categories.index(truth)]
+    return {verdict: count for verdict, count in zip(verdicts, row, strict=True) if verdict != "undecided" or count}
 
 
 def _describe_labels(
-    run: Run, measurement: Measurement, figures: _SampleFigures, labels: Sequence[Label], reading: _Reading
+    run: Run, measurement: Measurement, figures: _SampleFigures, labels: Sequence[Label], facts: _RunFacts
 ) -> CertifiedLabels:
     """Describe the labels: their digest, how they were drawn, by whom, and from when to when if all say it."""
     ceiling, plan = measurement.ceiling, measurement.plan
-    times = [None if label.at is None else label.at.astimezone(UTC) for label in labels]
+    known_times = sorted(label.at.astimezone(UTC) for label in labels if label.at is not None)
     # The labels of a data set's cases have no time, and then nobody knows when the first label was given.
-    moments = [] if reading.case_labels else sorted(time for time in times if time is not None)
-    moments = moments if len(moments) == len(times) else []
+    if facts.case_label_digests or len(known_times) < len(labels):
+        known_times = []
     kappa = None if ceiling is None else certify_share(ceiling.kappa, None)
     return CertifiedLabels(
-        digest=_digest_labels(labels, reading.case_labels),
+        digest=_digest_labels(labels, facts.case_label_digests),
         labelled=figures.rate.labels,
         settled=figures.agreement.confusion.items,
         people=measurement.people,
@@ -420,13 +429,16 @@ def _describe_labels(
         looks=figures.limit.kind,
         because=figures.limit.because,
         kappa=kappa,
-        since=moments[0] if moments else None,
-        until=moments[-1] if moments else None,
+        since=known_times[0] if known_times else None,
+        until=known_times[-1] if known_times else None,
     )
 
 
 def certify_share(estimate: Estimate, level: float | None) -> CertifiedShare | None:
-    """Certify a share with its limits; with ``level``, limits that hold at every look, together at this level."""
+    """Make the certified form of a share, with its limits; ``None`` for an estimate without a value.
+
+    With a ``level``, the limits are widened to hold at every look, with this level for all looks together.
+    """
     if estimate.value is None:
         return None
     low, high = estimate.low, estimate.high
@@ -439,22 +451,25 @@ def certify_share(estimate: Estimate, level: float | None) -> CertifiedShare | N
 
 
 def _widen_share_limits(value: float, low: float, high: float, quantile: float, level: float) -> tuple[float, float]:
-    """Widen Wilson limits from the quantile of one look to another, whatever number of labels they are worth.
+    """Widen Wilson limits of a share, computed for one look at a level, to those with another normal quantile.
 
-    A limit x of Wilson's solves (value - x)^2 = a * x * (1 - x), where a is the square of the quantile over the number
-    of labels; weighted labels have such a number too, and only a is known of it.
+    A limit x of Wilson's solves (value - x)^2 = a * x * (1 - x), where a is the square of the quantile divided by the
+    number of labels. Weighted labels are worth another number than there are, which is not known here. So a is computed
+    from a limit that is known, and multiplied for the new quantile.
     """
-    once = NormalDist().inv_cdf((1 + level) / 2)
+    quantile_for_one_look = NormalDist().inv_cdf((1 + level) / 2)
     limit = low if 0 < low < 1 and value != low else high
     if not 0 < limit < 1 or limit == value:
         return low, high
-    spread = (value - limit) ** 2 / (limit * (1 - limit)) * (quantile / once) ** 2
-    root = math.sqrt(spread * spread + 4 * spread * value * (1 - value))
-    below, above = ((2 * value + spread - root) / (2 * (1 + spread)), (2 * value + spread + root) / (2 * (1 + spread)))
-    return max(min(below, low), 0.0), min(max(above, high), 1.0)
+    a = (value - limit) ** 2 / (limit * (1 - limit)) * (quantile / quantile_for_one_look) ** 2
+    root = math.sqrt(a * a + 4 * a * value * (1 - value))
+    wider_low = (2 * value + a - root) / (2 * (1 + a))
+    wider_high = (2 * value + a + root) / (2 * (1 + a))
+    return max(min(wider_low, low), 0.0), min(max(wider_high, high), 1.0)
 
 
 def _write_file(certificate: Certificate, path: Path) -> None:
+    """Write a certificate to a file; raises ``AdjudgeError`` where that fails."""
     try:
         write_private(path, write_certificate(certificate))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Verdicts and labels brought together, case by case: on the whole, and on each criterion that people labelled."""
+"""The comparison of a judge with people, case by case: on the whole, and on each criterion that people labelled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adjudge.judges.pair import PairResult
 from adjudge.measurement.compute import MeasurementOptions, compute_measurement
 from adjudge.measurement.disagreement import ShownTexts
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict, read_stated_truth
-from adjudge.measurement.label_origin import Origin, Planned
+from adjudge.measurement.label_origin import KnownPlan, LabelOrigin
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.properties import TextProperties, read_properties
@@ -28,16 +28,18 @@ from adjudge.runs.folder import Run
 
 
 class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A case as a source has it, before it is compared. A struct, because there may be millions."""
+    """A case with the judge's results on it, as a run or a file has it. A struct, because there may be millions."""
 
     id: str
     place: int
+    """The number of the case in the data set, from 0."""
     case: Case | None
+    """The case itself; ``None`` where a file of verdicts has only its id."""
     subject: str | None = None
     """SHA-256 of the content; ``None`` is unknown."""
     results: Sequence[JudgeResult | PairResult] = ()
     verdicts: Mapping[str | None, CaseVerdict] | None = None
-    """The verdicts of a rater who is taken for the judge, by criterion; otherwise the results say it."""
+    """The verdicts of a rater who is taken for the judge, by criterion; ``None`` where ``results`` have the verdict."""
     stated_truth: CaseTruth | None = None
     """The truth that the data set states itself."""
 
@@ -78,15 +80,15 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.case is None or isinstance(self.case.content, ErasedContent):
             return ()
         content = self.case.content
-        pair = isinstance(content, dict) and set(content) == {"a", "b"}
-        sides = (content["a"], content["b"]) if pair else (content,)
+        is_pair = isinstance(content, dict) and set(content) == {"a", "b"}
+        sides = (content["a"], content["b"]) if is_pair else (content,)
         return tuple([read_properties(_read_text(side), self.case.metadata) for side in sides])
 
 
 def list_judged_cases(run: Run) -> Iterator[JudgedCase]:
     """Yield the cases of a run in their order, each with all of its judgements."""
-    for _, together in groupby(run.items(), key=lambda item: item.place):
-        items = list(together)
+    for _, items_of_case in groupby(run.items(), key=lambda item: item.place):
+        items = list(items_of_case)
         case = items[0].case
         yield JudgedCase(
             id=case.id,
@@ -99,16 +101,23 @@ def list_judged_cases(run: Run) -> Iterator[JudgedCase]:
 
 
 class Comparison:
-    """All tallies of one source: one for the whole, and one for each criterion that people labelled."""
+    """Counts the cases of one run or file in tallies: one for the whole, and one for each criterion that has labels.
+
+    Add each case, then make the measurement with ``finish``.
+    """
 
     def __init__(self, labels: PeopleLabels, options: MeasurementOptions) -> None:
         self._labels, self._options = labels, options
-        self._has_labels = bytearray(len(labels))
-        """The marks of the labelled cases that are there."""
+        self._was_judged = bytearray(len(labels))
+        """A byte for each labelled case, by its number in ``labels``: 1 once the case was added, 0 before."""
         self._contents: ContentTally | None = ContentTally()
-        self.other_contents = self.lost = 0
-        """Labels that are of another content than the case of their id, and cases that have only such labels."""
-        self._broken: set[LabelDesign] = set()
+        """The contents of the cases; ``None`` once a case came whose content is unknown."""
+        self.other_contents = 0
+        """Labels that are of another content than the case of their id."""
+        self.stale_cases = 0
+        """Labelled cases all of whose labels are of another content."""
+        self._incomplete_draws: set[LabelDesign] = set()
+        """Draws of which a label is of another content."""
         names = (options.criterion, *labels.criteria)
         self.whole, *self.criteria = [
             MeasurementTally(name, most=options.most_disagreements, by=options.by) for name in names
@@ -116,49 +125,58 @@ class Comparison:
 
     def add(self, judged: JudgedCase) -> None:
         """Count a case with all its judgements."""
-        self._note_labels(judged.id, judged.subject)
+        self._check_label_contents(judged.id, judged.subject)
         self._count_content(judged.subject)
         agreements = [agrees for tally in self.criteria if (agrees := self._add_criterion(judged, tally)) is not None]
         verdict = judged.find_verdict(self._options.criterion)
         if verdict is None:
             return
-        truth = self._labels.find(judged.id, self._options.criterion, judged.subject)
+        truth = self._labels.find_truth(judged.id, self._options.criterion, judged.subject)
         if truth is None and self._options.criterion is None:
             truth = judged.stated_truth
-        moment = NO_TIME if truth is None or truth is judged.stated_truth else self._labels.find_moment(judged.id)
-        self.whole.add(verdict, truth, judged, criteria_agree=bool(agreements) and all(agreements), moment=moment)
+        is_from_labels = truth is not None and truth is not judged.stated_truth
+        first_label_time = self._labels.find_first_label_time(judged.id) if is_from_labels else NO_TIME
+        self.whole.add(
+            verdict,
+            truth,
+            judged,
+            criteria_agree=bool(agreements) and all(agreements),
+            first_label_time=first_label_time,
+        )
 
-    def _note_labels(self, case: str, subject: str | None) -> None:
-        """Note that a labelled case is there, and which of its labels are of another content."""
+    def _check_label_contents(self, case: str, subject: str | None) -> None:
+        """Mark a labelled case as judged, and count its labels that are of another content than ``subject``."""
         number = self._labels.find_number(case)
         if number is None:
             return
-        self._has_labels[number] = 1
-        other, is_lost = self._labels.list_other(number, subject)
-        self.other_contents += len(other)
-        self.lost += is_lost
-        self._broken.update(design for design in other if design is not None)
+        self._was_judged[number] = 1
+        designs, is_stale = self._labels.list_other(number, subject)
+        self.other_contents += len(designs)
+        self.stale_cases += is_stale
+        self._incomplete_draws.update(design for design in designs if design is not None)
 
-    def _list_broken(self) -> frozenset[LabelDesign]:
-        """The draws that lack a case here: a label of it is of another content, or of a case that is not here.
+    def _list_incomplete_draws(self) -> frozenset[LabelDesign]:
+        """List the draws that lack a case here: a label is of another content, or of a case that was not judged here.
 
-        The rest of such a draw is no random sample: whoever names the cases chose what is missing.
+        The remaining cases of such a draw are no random sample: whoever names the cases chose which are missing.
         """
-        away = [self._labels.list_draws(number) for number, met in enumerate(self._has_labels) if not met]
-        return frozenset(self._broken.union(*away))
+        missing = [number for number, was_judged in enumerate(self._was_judged) if not was_judged]
+        return frozenset(self._incomplete_draws.union(*[self._labels.list_draws(number) for number in missing]))
 
     def _count_content(self, subject: str | None) -> None:
+        """Count a content by its digest; if one is unknown, the set of contents is unknown for good."""
         if subject is None:
             self._contents = None
         elif self._contents is not None:
             self._contents.add(subject)
 
     def _add_criterion(self, judged: JudgedCase, tally: MeasurementTally) -> bool | None:
-        """Return whether judge and people agree on a criterion; ``None`` where one of them says nothing of it."""
-        verdict, truth = (
-            judged.find_verdict(tally.criterion),
-            self._labels.find(judged.id, tally.criterion, judged.subject),
-        )
+        """Count a case in the tally of a criterion, and return whether judge and people agree on it.
+
+        Returns ``None`` where the judge has no verdict on the criterion, or people's labels do not settle it.
+        """
+        verdict = judged.find_verdict(tally.criterion)
+        truth = self._labels.find_truth(judged.id, tally.criterion, judged.subject)
         if verdict is None:
             return None
         tally.add(verdict, truth, judged)
@@ -169,22 +187,25 @@ class Comparison:
     def find_origin(
         self,
         *,
-        planned: Planned | None = None,
+        known_plan: KnownPlan | None = None,
         problem: str = "",
-        distrusted: str | None = None,
+        distrusted_plan: str | None = None,
         is_whole: bool = True,
         recorded: ContentSet | None = None,
-    ) -> Origin:
-        """Find what the labels may be drawn from; the arguments are those of ``finish``."""
+    ) -> LabelOrigin:
+        """Find the contents that the labels may be drawn from, unknown if the run is not whole or was changed.
+
+        The arguments are those of ``finish``.
+        """
         contents = self._contents.finish() if self._contents is not None and is_whole else None
         if recorded is not None and contents is not None and recorded != contents:
             contents, problem = None, "the run holds other contents than it recorded, so one of its files was changed"
-        return Origin(
+        return LabelOrigin(
             contents=contents,
-            planned=planned,
+            known_plan=known_plan,
             problem=problem,
-            distrusted=distrusted,
-            broken=self._list_broken(),
+            distrusted_plan=distrusted_plan,
+            incomplete_draws=self._list_incomplete_draws(),
         )
 
     def finish(
@@ -193,20 +214,24 @@ class Comparison:
         judge: str,
         data: str,
         run: str | None = None,
-        planned: Planned | None = None,
+        known_plan: KnownPlan | None = None,
         problem: str = "",
-        distrusted: str | None = None,
+        distrusted_plan: str | None = None,
         is_whole: bool = True,
         recorded: ContentSet | None = None,
     ) -> Measurement:
-        """Return the measurement, with those of the criteria in it.
+        """Make the measurement, with those of the criteria in it.
 
-        ``planned`` is the plan of the contents, ``problem`` why the one with the id ``distrusted`` is not relied on,
-        ``is_whole`` whether all contents are there that will be, and ``recorded`` the contents as they were recorded
-        when they were judged.
+        ``known_plan`` is the plan in the run's folder, if it drew from these contents. ``problem`` says why the plan
+        with the id ``distrusted_plan`` is not relied on. ``is_whole`` is false while further cases will be judged, and
+        ``recorded`` are the contents as the run recorded them when they were judged.
         """
         self.origin = origin = self.find_origin(
-            planned=planned, problem=problem, distrusted=distrusted, is_whole=is_whole, recorded=recorded
+            known_plan=known_plan,
+            problem=problem,
+            distrusted_plan=distrusted_plan,
+            is_whole=is_whole,
+            recorded=recorded,
         )
         compute = partial(
             compute_measurement,
@@ -216,13 +241,15 @@ class Comparison:
             run=run,
             origin=origin,
             other_contents=self.other_contents,
-            lost=self.lost,
+            stale_cases=self.stale_cases,
         )
         criteria = tuple(compute(tally) for tally in self.criteria if tally.cases)
-        return compute(self.whole, elsewhere=self._has_labels.count(0), criteria=criteria)
+        not_judged_here = self._was_judged.count(0)
+        return compute(self.whole, elsewhere=not_judged_here, criteria=criteria)
 
 
 def _read_text(value: Any) -> str:
+    """Read a content or a task as the text that a judge reads; an error message in brackets if it has none."""
     try:
         return "" if value is None else content_text(value)
     except UsageError as error:  # a case that could not be judged for what its content is

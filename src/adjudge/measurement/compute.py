@@ -5,14 +5,15 @@ Each statistic itself is in a module of ``trust``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.disagreement import MOST
-from adjudge.measurement.label_origin import Origin, Planned
+from adjudge.measurement.disagreement import MOST_DISAGREEMENTS
+from adjudge.measurement.label_origin import KnownPlan, LabelOrigin
 from adjudge.measurement.measurement import Measurement, MeasurementKind
 from adjudge.measurement.rate import Sampling, compute_rate, count_other_draws, find_sampling, find_strata
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
@@ -35,13 +36,15 @@ T = TypeVar("T")
 EPSILON = 0.2
 """The handicap of the alternative annotator test for trained experts (arXiv 2501.10970)."""
 
-_HEAPS_OF: dict[MeasurementKind, tuple[TruthHeap, ...]] = {
+_KIND_HEAPS: dict[MeasurementKind, tuple[TruthHeap, ...]] = {
     "verdict": ("bad", "good"),
     "preference": PREFERENCES,
     "number": ("number",),
 }
+"""The settled truths that labels of each kind may come to."""
 
-_SHARE_SIDES: dict[Category, float] = {"first": 1.0, "tie": 0.5, "second": 0.0, True: 1.0, False: 0.0}
+_BIAS_VALUES: dict[Category, float] = {"first": 1.0, "tie": 0.5, "second": 0.0, True: 1.0, False: 0.0}
+"""Verdicts and truths as numbers: 1 is good, or for the first content of a pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,38 +59,42 @@ class MeasurementOptions:
     limits: IntervalMethod | None = None
     """The method for the shares in the corrected rate; by default Wilson's, near 0 and 1 the exact ones."""
     by: str | None = None
-    """The property that cases are compared by."""
+    """The property that cases are compared by: ``group`` or a key of their metadata; ``None`` is none."""
     alternative: bool = False
+    """True if the alternative annotator test is run."""
     epsilon: float = EPSILON
-    most_disagreements: int = MOST
-    """The number of each sort that is kept."""
+    """The handicap of that test, from 0 to 1."""
+    most_disagreements: int = MOST_DISAGREEMENTS
+    """The number of disagreements of each sort that are kept."""
     drawn_only: bool = False
-    """True if labels that somebody picked beside the draw count for nothing."""
+    """True if no figure counts labels that somebody picked beside the draw."""
 
 
 @dataclass(slots=True)
-class _Computation:
-    """One measurement on its way.
+class _MeasurementDraft:
+    """The input of a measurement that is being computed, and the notes for its reader.
 
-    Each ``_compute_`` function returns a part of it, or ``None`` and notes the reason here, in ``left_out``.
+    Each ``_compute_`` function returns one statistic, or ``None`` and puts the reason into ``left_out``.
     """
 
     tally: MeasurementTally
     options: MeasurementOptions
     kind: MeasurementKind
-    places: Sequence[int]
-    """The labelled cases whose truth is settled, and of the kind that is compared."""
-    origin: Origin
+    indexes: Sequence[int]
+    """The indexes of the labelled cases whose truth is settled, and of the kind that is compared."""
+    origin: LabelOrigin
     """The contents, and the draws of their labels, as far as they are known."""
-    lost: int
+    stale_cases: int
     """Cases all of whose labels are of another content."""
-    strata: Planned | None = None
-    """The plan whose strata the labels that count were drawn from; ``None`` if they were not."""
+    strata: KnownPlan | None = None
+    """The plan by whose strata labels are weighed; ``None`` if they are not."""
     left_out: dict[str, str] = field(default_factory=dict)
+    """The reasons why statistics are left out, by their names."""
     notes: list[str] = field(default_factory=list)
+    """Sentences for the reader."""
 
     def attempt(self, name: str, compute: Callable[[], T | None]) -> T | None:
-        """Return the value of ``compute``, or ``None`` with its reason kept."""
+        """Compute the statistic with this name; ``None`` if that raises ``UsageError``, whose message is the reason."""
         try:
             return compute()
         except UsageError as error:
@@ -95,8 +102,11 @@ class _Computation:
             return None
 
     def find_groups(self) -> Sequence[int] | None:
-        """The groups of the settled cases; ``None`` where each is its own, or all are one, which is noted."""
-        groups = self.tally.list_groups(self.places)
+        """List the groups of the settled cases, by which intervals are widened; ``None`` where no two share one.
+
+        Also returns ``None`` if all cases are in one group, with a note: one group shows no variation between groups.
+        """
+        groups = self.tally.list_groups(self.indexes)
         if groups is not None and len(set(groups)) < 2:
             self.notes.append("All labelled cases are in one group, so intervals take them for independent.")
             return None
@@ -110,24 +120,28 @@ def compute_measurement(
     judge: str,
     data: str,
     run: str | None,
-    origin: Origin,
+    origin: LabelOrigin,
     elsewhere: int = 0,
     other_contents: int = 0,
-    lost: int = 0,
+    stale_cases: int = 0,
     criteria: tuple[Measurement, ...] = (),
 ) -> Measurement:
-    """The measurement of a tally. Needs ``adjudge[trust]``."""
+    """Compute the measurement of a tally. Needs ``adjudge[trust]``.
+
+    ``origin`` has the contents that the labels may be drawn from. ``elsewhere``, ``other_contents`` and ``stale_cases``
+    are counts of labels and cases that are not in the tally, and ``criteria`` the measurements of single criteria.
+    """
     check_extra()
     kind = _find_kind(tally)
-    work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]), origin, lost)
-    rate, sampling = _compute_rate(work)
-    _add_strata(work, sampling)
-    # The rate is one of the whole tally. What follows narrows ``work.places``, of which all other figures are.
-    _keep_drawn(work)
+    draft = _MeasurementDraft(tally, options, kind, tally.find_indexes(_KIND_HEAPS[kind]), origin, stale_cases)
+    rate, sampling = _compute_rate(draft)
+    _add_strata(draft, sampling)
+    # The rate is of the whole tally. All other figures are of ``draft.indexes``, which is narrowed from here on.
+    _drop_undrawn(draft)
     if options.drawn_only:
-        sampled = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)
-        drawn = frozenset(sampled.places)
-        work.places = [at for at in work.places if at in drawn]
+        sampled = find_sampling(tally, origin, labels_are_random=options.labels_are_random, stale_cases=stale_cases)
+        drawn = frozenset(sampled.indexes)
+        draft.indexes = [index for index in draft.indexes if index in drawn]
     repeated = tally.repeated
     return Measurement(
         judge=judge,
@@ -147,25 +161,25 @@ def compute_measurement(
         unbound=tally.unbound,
         draw_problem=origin.problem,
         people=tally.raters,
-        agreement=_compute_agreement(work),
-        ceiling=_compute_ceiling(work),
-        correlation=_compute_correlation(work),
-        slices=_compute_slices(work),
+        agreement=_compute_agreement(draft),
+        ceiling=_compute_ceiling(draft),
+        correlation=_compute_correlation(draft),
+        slices=_compute_slices(draft),
         flipped=Share(count=tally.flipped, of=repeated) if repeated else None,
-        error_parts=_compute_error_parts(work),
-        order_flips=_compute_order_flips(work),
-        alternative=_compute_alternative(work),
-        bias=_compute_bias(work),
+        error_parts=_compute_error_parts(draft),
+        order_flips=_compute_order_flips(draft),
+        alternative=_compute_alternative(draft),
+        bias=_compute_bias(draft),
         rate=rate,
         sampling=sampling,
         sorts=dict(tally.disagreements.counts),
         disagreements=tally.disagreements.finish(),
         criteria=criteria,
-        left_out=work.left_out,
-        notes=tuple(dict.fromkeys(work.notes)),
+        left_out=draft.left_out,
+        notes=tuple(dict.fromkeys(draft.notes)),
         not_blind=tally.not_blind,
         copies=tally.copies,
-        is_weighted=work.strata is not None,
+        is_weighted=draft.strata is not None,
     )
 
 
@@ -177,16 +191,19 @@ _STATED_SIZES = (
 
 def _find_kind(tally: MeasurementTally) -> MeasurementKind:
     """Find which kind most labels are of; without a settled label, the judge's verdicts say it."""
-    counts: dict[MeasurementKind, int] = dict.fromkeys(_HEAPS_OF, 0)
+    counts: dict[MeasurementKind, int] = dict.fromkeys(_KIND_HEAPS, 0)
     for (_, heap), number in tally.table.items():
-        for kind, heaps in _HEAPS_OF.items():
-            counts[kind] += number * (heap in heaps)
+        for kind, heaps in _KIND_HEAPS.items():
+            if heap in heaps:
+                counts[kind] += number
     if not any(counts.values()):
-        return "preference" if any(tally.cases[name] for name in ("first", "second", "tie")) else "verdict"
+        has_preferences = any(tally.cases[name] for name in ("first", "second", "tie"))
+        return "preference" if has_preferences else "verdict"
     return max(counts, key=lambda kind: counts[kind])
 
 
 def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap, int]]:
+    """Make the table of labelled cases by verdict and truth, without the cells and rows that are empty."""
     return {
         verdict: {heap: tally.table[verdict, heap] for heap in HEAPS if tally.table[verdict, heap]}
         for verdict in VERDICTS
@@ -194,84 +211,99 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
     }
 
 
-def _add_strata(work: _Computation, sampling: Sampling) -> None:
-    """Find the strata that the labels were drawn from, and note where their sizes are a file's claim."""
-    strata = find_strata(work.tally, sampling, work.origin)
+def _add_strata(draft: _MeasurementDraft, sampling: Sampling) -> None:
+    """Add the plan by whose strata labels are weighed, and a note where only the labels state the sizes of its strata.
+
+    Nothing is added for a plan of a single stratum, which gives all labels one weight.
+    """
+    strata = find_strata(draft.tally, sampling, draft.origin)
     if strata is None or len(strata.sizes) < 2:
         return
-    work.strata = strata
-    if strata is not work.origin.planned:
-        work.notes.append(_STATED_SIZES)
+    draft.strata = strata
+    if strata is not draft.origin.known_plan:
+        draft.notes.append(_STATED_SIZES)
 
 
-def _keep_drawn(work: _Computation) -> None:
-    """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
-    if (strata := work.strata) is not None:
-        designs = zip(work.places, work.tally.list_designs(work.places), strict=True)
-        work.places = [at for at, drawn in designs if strata.find(drawn) is not None]
+def _drop_undrawn(draft: _MeasurementDraft) -> None:
+    """Drop labels that somebody picked beside a plan of several strata: how many cases they represent is not known."""
+    strata = draft.strata
+    if strata is not None:
+        designs_of_cases = zip(draft.indexes, draft.tally.list_designs(draft.indexes), strict=True)
+        draft.indexes = [index for index, designs in designs_of_cases if strata.find_design(designs) is not None]
 
 
-def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
+def _compute_rate(draft: _MeasurementDraft) -> tuple[CorrectedRate | Refusal | None, Sampling]:
     """Compute the corrected rate, and find how its labels were sampled.
 
     The rate is ``None``, with the reason in ``left_out``, where labels cannot correct one.
     """
-    if work.kind == "number":
-        work.left_out["rate"] = "labels that are numbers correct no rate; label good or bad"
+    if draft.kind == "number":
+        draft.left_out["rate"] = "labels that are numbers correct no rate; label good or bad"
         return None, "unknown"
-    if not work.tally.cases:
-        work.left_out["rate"] = "no case was judged"
+    if not draft.tally.cases:
+        draft.left_out["rate"] = "no case was judged"
         return None, "unknown"
-    options = work.options
+    options = draft.options
     rate, sampled = compute_rate(
-        work.tally,
+        draft.tally,
         labels_are_random=options.labels_are_random,
         target=options.target,
         limits=options.limits,
-        origin=work.origin,
-        lost=work.lost,
+        origin=draft.origin,
+        stale_cases=draft.stale_cases,
     )
-    work.notes += sampled.notes
+    draft.notes += sampled.notes
     return rate, sampled.sampling
 
 
-def _compute_agreement(work: _Computation) -> Agreement | None:
-    agreement = _compare_labels(work)
-    strata = work.strata
+def _compute_agreement(draft: _MeasurementDraft) -> Agreement | None:
+    """Compute how often judge and people agree, weighed by the strata if a plan of several strata drew the labels."""
+    agreement = _compare_labels(draft)
+    strata = draft.strata
     if agreement is None or strata is None:
         return agreement
-    work.notes.append("Labels are weighed by the strata they were drawn from; kinds of cases and biases are not.")
-    return work.attempt("agreement", lambda: _weigh_labels(work, agreement, strata))
+    draft.notes.append("Labels are weighed by the strata they were drawn from; kinds of cases and biases are not.")
+    return draft.attempt("agreement", lambda: _weigh_labels(draft, agreement, strata))
 
 
-def _weigh_labels(work: _Computation, agreement: Agreement, strata: Planned) -> Agreement:
-    """The agreement with each label weighed by how many cases of its stratum it stands for."""
-    tally, categories = work.tally, agreement.confusion.categories
-    columns = {name: at for at, name in enumerate(strata.sizes)}
-    tables = [[[0] * len(categories) for _ in categories] for _ in columns]
-    sides = zip(tally.list_designs(work.places), tally.judged(work.places), tally.truth(work.places), strict=True)
-    for drawn, judge, true in sides:
-        if (design := strata.find(drawn)) is not None:
-            tables[columns[design.stratum]][categories.index(true)][categories.index(judge)] += 1
-    whole = work.options.target == "run"
-    return weigh_agreement(agreement, tables, list(strata.sizes.values()), whole=whole)
+def _weigh_labels(draft: _MeasurementDraft, agreement: Agreement, strata: KnownPlan) -> Agreement:
+    """Weigh each label by the number of cases of its stratum that it represents.
+
+    For that, a confusion matrix is counted for each stratum: rows are truths and columns verdicts.
+    """
+    tally, categories = draft.tally, agreement.confusion.categories
+    stratum_numbers = {stratum: number for number, stratum in enumerate(strata.sizes)}
+    tables = [[[0] * len(categories) for _ in categories] for _ in stratum_numbers]
+    cases = zip(
+        tally.list_designs(draft.indexes),
+        tally.list_judged(draft.indexes),
+        tally.list_truths(draft.indexes),
+        strict=True,
+    )
+    for designs, verdict, truth in cases:
+        design = strata.find_design(designs)
+        if design is not None:
+            table = tables[stratum_numbers[design.stratum]]
+            table[categories.index(truth)][categories.index(verdict)] += 1
+    is_whole_population = draft.options.target == "run"
+    return weigh_agreement(agreement, tables, list(strata.sizes.values()), whole=is_whole_population)
 
 
-def _compare_labels(work: _Computation) -> Agreement | None:
+def _compare_labels(draft: _MeasurementDraft) -> Agreement | None:
     """Compare verdicts with labels; ``None``, with the reason in ``left_out``, where that cannot be."""
-    if work.kind == "number":
-        work.left_out["agreement"] = "labels that are numbers are compared by correlation"
+    if draft.kind == "number":
+        draft.left_out["agreement"] = "labels that are numbers are compared by correlation"
         return None
-    if not work.places:
-        work.left_out["agreement"] = "no labelled case has a truth that people settled"
+    if not draft.indexes:
+        draft.left_out["agreement"] = "no labelled case has a truth that people settled"
         return None
-    preference = work.kind == "preference"
-    return work.attempt(
+    preference = draft.kind == "preference"
+    return draft.attempt(
         "agreement",
         lambda: make_agreement(
-            work.tally.judged(work.places),
-            work.tally.truth(work.places),
-            groups=work.find_groups(),
+            draft.tally.list_judged(draft.indexes),
+            draft.tally.list_truths(draft.indexes),
+            groups=draft.find_groups(),
             positive="first" if preference else True,
             # False and true also where the labels have one of them alone, so that every table has both.
             categories=("second", "tie", "first") if preference else (False, True),
@@ -279,159 +311,176 @@ def _compare_labels(work: _Computation) -> Agreement | None:
     )
 
 
-def _compute_ceiling(work: _Computation) -> Ceiling | None:
+def _compute_ceiling(draft: _MeasurementDraft) -> Ceiling | None:
     """Measure how well people agree with each other, on the cases that at least two of them labelled."""
-    ratings, places = work.tally.list_ratings()
+    ratings, indexes = draft.tally.list_ratings()
     if not ratings:
-        work.left_out["ceiling"] = "no case was labelled by two people"
+        draft.left_out["ceiling"] = "no case was labelled by two people"
         return None
-    groups = work.tally.list_groups(places)
+    groups = draft.tally.list_groups(indexes)
     has_groups = groups is not None and len(set(groups)) > 1  # of one group alone, nothing could vary
-    return work.attempt("ceiling", lambda: make_ceiling(ratings, groups=groups if has_groups else None))
+    return draft.attempt("ceiling", lambda: make_ceiling(ratings, groups=groups if has_groups else None))
 
 
-def _compute_correlation(work: _Computation) -> Correlation | None:
+def _compute_correlation(draft: _MeasurementDraft) -> Correlation | None:
     """Compute the correlation of scores with labels that are numbers; ``None`` where there are none."""
-    tally = work.tally
-    places = tally.list_places(("number",))
-    if not places:
+    tally = draft.tally
+    indexes = tally.find_indexes(("number",))
+    if not indexes:
         return None
-    scores = [None if (score := tally.scores[at]) != score else score for at in places]
-    return work.attempt(
+    scores = _read_scores(tally, indexes)
+    return draft.attempt(
         "correlation",
-        lambda: make_correlation(scores, [tally.numbers[at] for at in places], groups=tally.list_groups(places)),
-    )
-
-
-def _compute_slices(work: _Computation) -> Slices | None:
-    """Compare agreement by the property ``by``; ``None`` where none is named, or where labels are numbers."""
-    if work.options.by is None or work.kind == "number":
-        return None
-    kinds = work.tally.list_kinds(work.places)
-    # What cases are compared by may be their group itself; its errors then follow nothing else.
-    groups = None if work.options.by == "group" else work.find_groups()
-    judged, truth = list(work.tally.judged(work.places)), list(work.tally.truth(work.places))
-    return work.attempt("slices", lambda: make_slices(judged, truth, kinds, groups=groups))
-
-
-def _compute_error_parts(work: _Computation) -> ErrorParts | None:
-    """Divide the error of passed or failed into its parts; ``None`` where no case was judged more than once."""
-    if not work.tally.repeated or work.kind != "verdict":
-        return None
-    repeats, truth = work.tally.list_repeats(work.places), list(work.tally.truth(work.places))
-    return work.attempt(
-        "error_parts",
-        lambda: make_error_parts(
-            [[None if passed is None else float(passed) for passed in row] for row in repeats],
-            [float(bool(value)) for value in truth],
-            groups=work.find_groups(),
+        lambda: make_correlation(
+            scores, [tally.numbers[index] for index in indexes], groups=tally.list_groups(indexes)
         ),
     )
 
 
-def _compute_order_flips(work: _Computation) -> OrderFlips | None:
-    tally = work.tally
-    if work.kind != "preference" or not tally.pairs:
+def _read_scores(tally: MeasurementTally, indexes: Sequence[int]) -> list[float | None]:
+    """Read the judge's scores of the cases with these indexes; ``None`` without one, for which the tally has NaN."""
+    scores = [tally.scores[index] for index in indexes]
+    return [None if math.isnan(score) else score for score in scores]
+
+
+def _compute_slices(draft: _MeasurementDraft) -> Slices | None:
+    """Compare agreement by the property ``by``; ``None`` where none is named, or where labels are numbers."""
+    if draft.options.by is None or draft.kind == "number":
+        return None
+    kinds = draft.tally.list_kinds(draft.indexes)
+    # If cases are compared by their group itself, their errors do not vary with another group within a slice.
+    groups = None if draft.options.by == "group" else draft.find_groups()
+    judged, truth = list(draft.tally.list_judged(draft.indexes)), list(draft.tally.list_truths(draft.indexes))
+    return draft.attempt("slices", lambda: make_slices(judged, truth, kinds, groups=groups))
+
+
+def _compute_error_parts(draft: _MeasurementDraft) -> ErrorParts | None:
+    """Divide the error of passed or failed into its parts; ``None`` where no case was judged more than once."""
+    if not draft.tally.repeated or draft.kind != "verdict":
+        return None
+    repeats, truth = draft.tally.list_repeats(draft.indexes), list(draft.tally.list_truths(draft.indexes))
+    return draft.attempt(
+        "error_parts",
+        lambda: make_error_parts(
+            [[None if passed is None else float(passed) for passed in row] for row in repeats],
+            [float(bool(value)) for value in truth],
+            groups=draft.find_groups(),
+        ),
+    )
+
+
+def _compute_order_flips(draft: _MeasurementDraft) -> OrderFlips | None:
+    """Compute how often the judge's preference changes if a pair's contents are swapped; ``None`` without pairs."""
+    tally = draft.tally
+    if draft.kind != "preference" or not tally.pairs:
         return None
     orders = list(tally.list_orders())
-    forward, backward = ([_read_preference(pair[place]) for pair in orders] for place in (0, 1))
-    return work.attempt("order_flips", lambda: make_order_flips(forward, backward))
+    forward = [_read_preference(in_order_ab) for in_order_ab, _ in orders]
+    backward = [_read_preference(in_order_ba) for _, in_order_ba in orders]
+    return draft.attempt("order_flips", lambda: make_order_flips(forward, backward))
 
 
 def _read_preference(verdict: LabelledVerdict) -> Side | None:
+    """Read the verdict on a pair in one order; ``None`` is undecided."""
     return verdict if verdict in ("first", "second", "tie") else None
 
 
-def _compute_alternative(work: _Computation) -> AlternativeTest | None:
+def _compute_alternative(draft: _MeasurementDraft) -> AlternativeTest | None:
     """Run the alternative annotator test, if it is asked for; ``None`` where there are not two people."""
-    if not work.options.alternative:
+    if not draft.options.alternative:
         return None
-    ratings, places = work.tally.list_ratings()
+    ratings, indexes = draft.tally.list_ratings()
     if len({rater for row in ratings for rater in row}) < 2:
-        work.left_out["alternative"] = "the test needs cases that several people labelled"
+        draft.left_out["alternative"] = "the test needs cases that several people labelled"
         return None
-    tally = work.tally
-    numbers = work.kind == "number"
-    scores: list[Category] = [None if (score := tally.scores[at]) != score else score for at in places]
-    judged = scores if numbers else list(tally.judged(places))
-    closeness: Closeness = "neg_rmse" if numbers else "accuracy"
-    return work.attempt(
+    labels_are_numbers = draft.kind == "number"
+    judged: list[Category]
+    if labels_are_numbers:
+        judged = list[Category](_read_scores(draft.tally, indexes))
+    else:
+        judged = [*draft.tally.list_judged(indexes)]
+    closeness: Closeness = "neg_rmse" if labels_are_numbers else "accuracy"
+    return draft.attempt(
         "alternative",
-        lambda: make_alternative_test(judged, ratings, epsilon=work.options.epsilon, closeness=closeness),
+        lambda: make_alternative_test(judged, ratings, epsilon=draft.options.epsilon, closeness=closeness),
     )
 
 
 class _BiasRow(NamedTuple):
     """The verdicts of judge and people on a case, or on a pair in one order: 1 is good, or for its first content."""
 
-    place: int
+    index: int
+    """The index of the case among the labelled ones."""
     judged: float
     truth: float
     shown_first: bool = True
     """True if the first content of a pair was shown first."""
 
 
-def _compute_bias(work: _Computation) -> Bias | None:
-    """Compute how the judge's errors go with length, format and language; of pairs, with the place."""
-    if work.kind == "number":
+def _compute_bias(draft: _MeasurementDraft) -> Bias | None:
+    """Compute how the judge's errors depend on length, format and language of a content; of pairs, on its position."""
+    if draft.kind == "number":
         return None
-    tally = work.tally
-    if work.kind == "preference" and tally.pairs:
-        return _compute_position_bias(work)
-    places = tally.list_sampled(work.places)
-    properties = tally.read_properties(places)
+    tally = draft.tally
+    if draft.kind == "preference" and tally.pairs:
+        return _compute_position_bias(draft)
+    indexes = tally.list_sampled(draft.indexes)
+    properties = tally.read_properties(indexes)
     rows = [
-        _BiasRow(at, _SHARE_SIDES[judge], _SHARE_SIDES[true])
-        for at, judge, true in zip(places, tally.judged(places), tally.truth(places), strict=True)
-        if judge is not None and properties[at].length == properties[at].length
+        _BiasRow(index, _BIAS_VALUES[verdict], _BIAS_VALUES[truth])
+        for index, verdict, truth in zip(indexes, tally.list_judged(indexes), tally.list_truths(indexes), strict=True)
+        if verdict is not None and not math.isnan(properties[index].length)  # NaN where the content is not here
     ]
     if not rows:
-        work.left_out["bias"] = "no labelled case that the judge decided has its content here"
+        draft.left_out["bias"] = "no labelled case that the judge decided has its content here"
         return None
-    compared_places = [row.place for row in rows]
+    compared_indexes = [row.index for row in rows]
     columns: dict[str, list[float] | list[bool] | list[str]] = {
-        "length (characters)": [2.0 ** properties[at].length for at in compared_places],
-        "format": ["marked up" if properties[at].formatted else "plain" for at in compared_places],
-        "language": [properties[at].language for at in compared_places],
+        "length (characters)": [2.0 ** properties[index].length for index in compared_indexes],
+        "format": ["marked up" if properties[index].formatted else "plain" for index in compared_indexes],
+        "language": [properties[index].language for index in compared_indexes],
     }
-    judged, truth = [row.judged for row in rows], [row.truth for row in rows]
-    return work.attempt(
-        "bias", lambda: make_bias(judged, truth, columns, groups=_group_for_bias(tally, compared_places))
+    judged, truths = [row.judged for row in rows], [row.truth for row in rows]
+    return draft.attempt(
+        "bias", lambda: make_bias(judged, truths, columns, groups=_list_groups_for_bias(tally, compared_indexes))
     )
 
 
-def _group_for_bias(tally: MeasurementTally, places: Sequence[int]) -> Sequence[int] | None:
-    groups = tally.list_groups(places)
+def _list_groups_for_bias(tally: MeasurementTally, indexes: Sequence[int]) -> Sequence[int] | None:
+    """List the groups of cases; ``None`` where no two cases share one, or all do and nothing could vary."""
+    groups = tally.list_groups(indexes)
     return groups if groups is not None and len(set(groups)) > 1 else None
 
 
-def _compute_position_bias(work: _Computation) -> Bias | None:
-    """Two rows for each pair, one for each order: whether the first content gains by being shown first."""
-    tally = work.tally
-    places = tally.list_sampled(work.places)
-    properties, orders = tally.read_properties(places), dict(zip(places, tally.list_orders(places), strict=True))
-    truth = dict(zip(places, tally.truth(places), strict=True))
-    rows = [
-        _BiasRow(at, _SHARE_SIDES[side], _SHARE_SIDES[truth[at]], shown_first)
-        for at in places
-        for verdict, shown_first in zip(orders[at], (True, False), strict=True)
-        for side in (_read_preference(verdict),)
-        if side is not None and properties[at].length == properties[at].length
-    ]
+def _compute_position_bias(draft: _MeasurementDraft) -> Bias | None:
+    """Compute whether the judge prefers the content that is shown first, from a row for each order of each pair."""
+    tally = draft.tally
+    indexes = tally.list_sampled(draft.indexes)
+    properties = tally.read_properties(indexes)
+    rows: list[_BiasRow] = []
+    pairs = zip(indexes, tally.list_orders(indexes), tally.list_truths(indexes), strict=True)
+    for index, verdicts_in_orders, truth in pairs:
+        if math.isnan(properties[index].length):  # its contents are not here
+            continue
+        for verdict, shown_first in zip(verdicts_in_orders, (True, False), strict=True):
+            preference = _read_preference(verdict)
+            if preference is not None:
+                rows.append(_BiasRow(index, _BIAS_VALUES[preference], _BIAS_VALUES[truth], shown_first))
     if not rows:
-        work.left_out["bias"] = "no labelled pair that the judge decided has its contents here"
+        draft.left_out["bias"] = "no labelled pair that the judge decided has its contents here"
         return None
     columns: dict[str, list[float] | list[bool] | list[str]] = {
         "position": ["shown first" if row.shown_first else "shown second" for row in rows],
-        "length (of the first, as a multiple of the second)": [2.0 ** properties[row.place].length for row in rows],
-        "format": [_name_format(properties[row.place].formatted) for row in rows],
+        "length (of the first, as a multiple of the second)": [2.0 ** properties[row.index].length for row in rows],
+        "format": [_name_format(properties[row.index].formatted) for row in rows],
     }
-    judged, truth_of_rows = [row.judged for row in rows], [row.truth for row in rows]
-    groups = [tally.groups[row.place] for row in rows]
-    return work.attempt("bias", lambda: make_bias(judged, truth_of_rows, columns, groups=groups))
+    judged, truths = [row.judged for row in rows], [row.truth for row in rows]
+    groups = [tally.groups[row.index] for row in rows]
+    return draft.attempt("bias", lambda: make_bias(judged, truths, columns, groups=groups))
 
 
 def _name_format(difference: float) -> str:
+    """Name which content of a pair is marked up, from the first's 1 or 0 minus the second's."""
     if not difference:
         return "both alike"
     return "the first is marked up" if difference > 0 else "the second is marked up"

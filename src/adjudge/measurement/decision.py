@@ -1,4 +1,4 @@
-"""The decision whether people's rate reaches a bar: made by the limits that hold, and recorded.
+"""The decision whether the share of a run that people would pass reaches a bar: made by its lower limit, and recorded.
 
 Which limits hold is decided in ``limit.py``.
 """
@@ -25,7 +25,7 @@ from adjudge.trust.double_sampling import Target
 from adjudge.trust.intervals import IntervalMethod
 
 TOLERANCE = 1e-9
-"""That of every share that is compared, so that a count and a rate end alike."""
+"""The rounding error of a share that is compared with a bar: a share that is below the bar by less reaches it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def decide_rate(
 
 
 def compare_rate(measurement: Measurement, bar: float, *, status: str = "finished") -> RateDecision:
-    """Compare the lower limit of a measurement with a bar; the run's ``status`` is said where it is not finished."""
+    """Compare the lower limit of a measurement with a bar; undecided if the run's ``status`` is not ``finished``."""
     outcome, reason = _compare_with_bar(measurement, bar, status)
     left = None if measurement.plan is None else measurement.plan.left
     return RateDecision(outcome=outcome, bar=bar, limit=measurement.limit, left=left, reason=reason)
@@ -107,22 +107,26 @@ def _compare_with_bar(measurement: Measurement, bar: float, status: str) -> tupl
     limit = measurement.limit
     if limit is None:
         return "undecided", measurement.left_out.get("limit", "the corrected rate is not known")
+    # As many digits as show a difference from the bar; two fewer in per cent than as a share.
     digits = max(count_digits(limit.low, bar, digits=3) - 2, 1)
-    lower = f"the lower limit {_NAMES[limit.kind]} is {format_points(limit.low, digits=digits)} %"
+    lower = f"the lower limit {_KIND_WORDS[limit.kind]} is {format_points(limit.low, digits=digits)} %"
     rate = measurement.rate.value if isinstance(measurement.rate, CorrectedRate) else None
     rate_clause = "" if rate is None or limit.kind == "count" else f", corrected rate {format_points(rate)} %"
     finding = f"{lower} ({limit.because}{rate_clause})"
     # The lower limit has to reach the bar: a run that may be worse has not shown that it is good enough.
     if limit.low >= bar - TOLERANCE:
         return "passed", finding
-    return "failed", f"{finding}{_describe_next(limit, bar)}"
+    return "failed", f"{finding}{_describe_further_labels(limit, bar)}"
 
 
-_NAMES = {"count": "by counting", "one look": "for one look", "every look": "for every look"}
+_KIND_WORDS = {"count": "by counting", "one look": "for one look", "every look": "for every look"}
 
 
-def _describe_next(limit: RateLimit, bar: float) -> str:
-    """Describe what further labels would do, and at which price: to label on after a miss is to look again."""
+def _describe_further_labels(limit: RateLimit, bar: float) -> str:
+    """Describe, after a failed decision, which limits hold if people label more; empty where labels cannot help.
+
+    They cannot help where every case is labelled, and where even the upper limit is below the bar.
+    """
     if limit.kind == "count" or limit.high < bar - TOLERANCE:
         return ""
     if limit.kind == "one look":
@@ -131,10 +135,10 @@ def _describe_next(limit: RateLimit, bar: float) -> str:
 
 
 def record_look(run: Run, measurement: Measurement, *, by: str, decision: RateDecision | None = None) -> None:
-    """Record in the run's folder that somebody looks at what its labels come to; nothing where there is no sample.
+    """Record in the run's folder that somebody looks at the limits by its labels; nothing where there is no sample.
 
-    The limits for ``one look`` hold for the first look alone, so such a look is recorded before its figures are shown.
-    Raises ``AdjudgeError`` where that fails.
+    The limits for ``one look`` hold for the first look alone, so call this before their figures are shown. Raises
+    ``AdjudgeError`` where such a look cannot be recorded.
     """
     write_look_record(
         run,

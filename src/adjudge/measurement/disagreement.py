@@ -17,11 +17,11 @@ DisagreementSort = Literal["judge wrong", "people disagree", "rubric silent"]
 
 SORTS: tuple[DisagreementSort, ...] = get_args(DisagreementSort)
 
-MOST = 200
-"""Disagreements of each sort that are kept with their content."""
+MOST_DISAGREEMENTS = 200
+"""Disagreements of each sort that are kept, with their texts."""
 
-LONGEST = 2_000
-"""Characters of a content that are kept."""
+_LONGEST_TEXT = 2_000
+"""Characters of each text of a disagreement that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Disagreement:
 
 
 def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[DisagreementSort, bool]:
-    """The sort of a disagreement, and whether a person chose it.
+    """Find the sort of a disagreement, and whether a person chose it.
 
     A comment that begins with the name of a sort decides. Otherwise:
 
@@ -73,9 +73,9 @@ def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[Disagr
     * *judge wrong*: what people say is settled, and the judge says otherwise.
     """
     for comment in truth.comments:
-        chosen = next((sort for sort in SORTS if comment.strip().lower().startswith(sort)), None)
-        if chosen is not None:
-            return chosen, True
+        for sort in SORTS:
+            if comment.strip().lower().startswith(sort):
+                return sort, True
     if truth.value == CANNOT_TELL or CANNOT_TELL in truth.ratings.values() or criteria_agree:
         return "rubric silent", False
     if truth.differs or truth.value is None:
@@ -116,16 +116,17 @@ class ShownCase(Protocol):
 
 
 class DisagreementList:
-    """Disagreements on their way: each is counted, and of each sort the worst are kept.
+    """Counts disagreements, which are added one by one, and keeps the worst of each sort, at most ``most``.
 
-    Worst is the one that most people agree on against the judge, then the one whose score is farthest from what they
-    say.
+    A disagreement is worse, the more people agree with each other against the judge; among those with as many people,
+    the farther the judge's score is from what they say.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST_DISAGREEMENTS) -> None:
         self.most = most
         self.counts: dict[DisagreementSort, int] = dict.fromkeys(SORTS, 0)
         self._heaps: dict[DisagreementSort, list[tuple[tuple[float, ...], Disagreement]]] = {sort: [] for sort in SORTS}
+        """The kept disagreements of each sort with their ranks, as a heap of ``heapq``: the least bad is first."""
 
     def add(self, verdict: CaseVerdict, truth: CaseTruth, case: ShownCase, *, criteria_agree: bool = False) -> None:
         """Count a disagreement, and keep it if it is among the worst of its sort."""
@@ -134,9 +135,10 @@ class DisagreementList:
         if not self.most:
             return
         heap = self._heaps[sort]
-        # Places differ, so that two disagreements are never compared themselves.
-        worth = (*_rank_disagreement(verdict, truth), -float(case.place))
-        if len(heap) >= self.most and worth <= heap[0][0]:
+        # Ends in the case's number, which no other case has, so that two disagreements are never compared themselves.
+        rank = (*_rank_disagreement(verdict, truth), -float(case.place))
+        is_full = len(heap) >= self.most
+        if is_full and rank <= heap[0][0]:
             return
         texts = case.read_texts()
         disagreement = Disagreement(
@@ -149,12 +151,15 @@ class DisagreementList:
             score=verdict.score,
             truth=truth.value,
             labels=tuple(truth.ratings.items()),
-            comments=tuple(cut(comment, LONGEST) for comment in truth.comments),
-            content=cut(texts.content, LONGEST),
-            task=cut(texts.task, LONGEST),
-            why=cut(texts.reasoning, LONGEST),
+            comments=tuple(cut(comment, _LONGEST_TEXT) for comment in truth.comments),
+            content=cut(texts.content, _LONGEST_TEXT),
+            task=cut(texts.task, _LONGEST_TEXT),
+            why=cut(texts.reasoning, _LONGEST_TEXT),
         )
-        (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, (worth, disagreement))
+        if is_full:
+            heapq.heapreplace(heap, (rank, disagreement))
+        else:
+            heapq.heappush(heap, (rank, disagreement))
 
     def finish(self) -> tuple[Disagreement, ...]:
         """Return those that were kept: *judge wrong* first, in each sort the worst first."""
@@ -162,13 +167,13 @@ class DisagreementList:
 
 
 def _rank_disagreement(verdict: CaseVerdict, truth: CaseTruth) -> tuple[float, float]:
-    """Rank a disagreement: by how many people agree with each other, then by how far the score is from them."""
+    """Rank a disagreement: by how many people gave the settled label, then by how far the score is from it."""
     agreed = sum(value == truth.value for value in truth.ratings.values())
     if isinstance(truth.value, bool) and verdict.score is not None:
-        return float(agreed), abs(verdict.score - truth.value)
+        return float(agreed), abs(verdict.score - truth.value)  # true is a score of 1, false one of 0
     return float(agreed), 0.0
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most so many characters, ending in ``…`` where more was there."""
+    """Cut a text to at most ``most`` characters, ending in ``…`` where more was there."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""A judged case, as far as it takes to compare it with what people said of it.
+"""The verdict of a judge on a case, and the truth of the case by people's labels, as they are compared.
 
 Several judgements of one case are made one verdict by ``find_verdict``; people's labels are made one truth in
 ``labels/truth.py``.
@@ -28,17 +28,20 @@ class CaseVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     score: float | None = None
     """The mean of the scores, where there are any; ``None`` for a comparison."""
     judgements: int = 1
+    """The number of judgements."""
     passed: int = 0
+    """The number of judgements that passed."""
     failed: int = 0
+    """The number of judgements that failed."""
     flipped: bool = False
     """True if the judgements are not all the same."""
 
 
-_SIDES: dict[str, TruthHeap] = {"first": "first", "second": "second", "tie": "tie"}
+_PREFERENCES: dict[str, TruthHeap] = {"first": "first", "second": "second", "tie": "tie"}
 
 
 class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
-    """The labels that people gave a case, and their truth."""
+    """The truth of a case, with the labels of people that it follows from."""
 
     value: LabelValue
     """True, false, a number, a preference or ``cannot_tell``; ``None`` is unresolved."""
@@ -48,26 +51,27 @@ class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
     """True if it rests on overrides alone: only cases that a gate held back have those."""
     comments: tuple[str, ...] = ()
     designs: tuple[LabelDesign, ...] = ()
-    """The designs by which the case was drawn, where they are recorded: by several draws, it may be."""
+    """The designs by which the case was drawn for labelling, one for each draw, where labels record them."""
     bound: bool = True
-    """True if a label says that this very content was read; what a data set says of its own cases is bound to them."""
+    """True if a label records which content was read, or if the truth is stated by the data set that has the case."""
     blind: bool = True
     """True if everybody whose label decides is known to have seen no verdict of a judge."""
 
     @property
     def heap(self) -> TruthHeap:
-        """The heap in which the case is counted."""
+        """The heap in which the case is counted: a word for the truth, such as ``good``, ``tie`` or ``unresolved``."""
         if isinstance(self.value, bool):
             return "good" if self.value else "bad"
         if self.value is None:
             return "unresolved"
         if isinstance(self.value, str):
-            return _SIDES.get(self.value, "cannot_tell")
+            return _PREFERENCES.get(self.value, "cannot_tell")
         return "number"
 
     @property
     def differs(self) -> bool:
         """Return whether people said different things, settled or not."""
+        # With the type, because True equals 1.
         return len({(isinstance(value, bool), value) for value in self.ratings.values()}) > 1
 
 
@@ -95,30 +99,33 @@ def _read_judgement(result: JudgeResult | PairResult, criterion: str | None) -> 
         return result.preferred or "undecided", None
     if criterion is None:
         return result.outcome, result.score
-    criterion_result = next(
-        (criterion_result for criterion_result in result.criteria if criterion_result.name == criterion), None
-    )
-    if criterion_result is None or criterion_result.score is None:
-        return "undecided", None
-    return ("passed" if criterion_result.passed else "failed"), criterion_result.score
+    for criterion_result in result.criteria:
+        if criterion_result.name == criterion:
+            if criterion_result.score is None:
+                break
+            return ("passed" if criterion_result.passed else "failed"), criterion_result.score
+    return "undecided", None
 
 
 def read_truth(truth: Truth) -> CaseTruth:
-    """Read the truth of a file's or a queue's labels."""
+    """Make the truth of a case, as it is compared with a verdict, from that of a file's or a queue's labels."""
     labels = (*truth.labels, *truth.overrides, *([truth.adjudication] if truth.adjudication else []))
+    has_only_overrides = bool(truth.overrides) and not truth.labels and truth.adjudication is None
+    adjudication_is_blind = truth.adjudication is None or truth.adjudication.blind
     return CaseTruth(
         value=truth.value,
         ratings={label.rater: label.value for label in truth.labels},
-        override=bool(truth.overrides) and not truth.labels and truth.adjudication is None,
+        override=has_only_overrides,
         comments=tuple(label.comment for label in labels if label.comment),
         designs=_list_designs(labels),
         bound=any(label.subject is not None for label in labels),
-        blind=all(label.blind for label in truth.labels) and (truth.adjudication is None or truth.adjudication.blind),
+        blind=all(label.blind for label in truth.labels) and adjudication_is_blind,
     )
 
 
 def _list_designs(labels: Sequence[Label]) -> tuple[LabelDesign, ...]:
-    # Of a label that does not say what was read nobody knows what was drawn.
+    """List the different designs by which a case was drawn, as its labels record them."""
+    # Without the digest of the content that was read, nobody knows whether that content was the drawn one.
     designs = [label.design for label in labels if label.design is not None and label.subject is not None]
     return tuple(dict.fromkeys(designs))
 

@@ -1,4 +1,4 @@
-"""The record that somebody saw what a sample of labels comes to, in the folder of its run."""
+"""The record of looks in a run's folder: who saw an estimate from which sample of labels, and when."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from adjudge.runs.folder import Run
 
 
 def needs_look_record(run: Run, draw: LabelDraw | None, limit: LimitKind | None) -> bool:
-    """Return whether nobody may look before it is recorded: at limits for one look that nobody has looked at yet."""
-    # The limits for every look need no record; those for one look would be given again after another plan.
+    """Return whether a look has to be recorded before its figures may be shown: the first at limits for one look."""
+    # Limits for every look hold without a record. Without one, each plan in turn would get limits for one look.
     if draw is None or limit != "one look":
         return False
     return not has_look(load_looks(run.folder), draw.name, draw.truths)

@@ -18,7 +18,7 @@ from adjudge.labels.looks import load_looks
 from adjudge.labels.plan import read_plan
 from adjudge.measurement.comparison import Comparison, list_judged_cases
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
-from adjudge.measurement.disagreement import MOST
+from adjudge.measurement.disagreement import MOST_DISAGREEMENTS
 from adjudge.measurement.limit import RatedRun, find_limit
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
@@ -43,7 +43,7 @@ def make_measurement(
     measured_on: Run | str | os.PathLike[str] | None = None,
     alternative: bool = False,
     epsilon: float = EPSILON,
-    most_disagreements: int = MOST,
+    most_disagreements: int = MOST_DISAGREEMENTS,
 ) -> Measurement:
     """Measure the judge of a run against people.
 
@@ -82,15 +82,16 @@ def make_measurement(
         most_disagreements=most_disagreements,
     )
     if isinstance(run, Run):
-        return _measure_join(run, labels, options, measured_on)
+        return _measure_runs(run, labels, options, measured_on)
     with open_run(run) as opened:
-        return _measure_join(opened, labels, options, measured_on)
+        return _measure_runs(opened, labels, options, measured_on)
 
 
 def measure_sample(run: Run, labels: Sequence[Label], *, labels_are_random: bool = False) -> Measurement:
-    """Measure the judge of a run on the labels alone that are a random sample of it, for all contents like these.
+    """Measure the judge of a run on those labels alone that are a random sample of it.
 
-    Labels that somebody picked beside the draw are in no figure. Needs ``adjudge[trust]``.
+    The intervals are for all contents like these. Labels that somebody picked beside the draw are in no figure. Needs
+    ``adjudge[trust]``.
     """
     check_extra()
     options = MeasurementOptions(
@@ -99,32 +100,35 @@ def measure_sample(run: Run, labels: Sequence[Label], *, labels_are_random: bool
     return _compare_with_people(run, labels, options)
 
 
-def _measure_join(
+def _measure_runs(
     run: Run,
     labels: Iterable[Label] | None,
     options: MeasurementOptions,
     measured_on: Run | str | os.PathLike[str] | None,
 ) -> Measurement:
-    """Measure an open run, and the run ``measured_on`` for comparison; ``labels`` are by default those of its queue."""
+    """Measure the judge of an open run, and of the run ``measured_on`` for comparison if there is one.
+
+    Without ``labels``, the labels of the run's own queue are taken.
+    """
     measurement = _compare_with_people(run, read_run_labels(run) if labels is None else tuple(labels), options)
     if measured_on is None:
         return measurement
-    return replace(measurement, measured_on=_measure_other(measured_on, run, options))
+    return replace(measurement, measured_on=_measure_other_run(measured_on, run, options))
 
 
 def _compare_with_people(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> Measurement:
-    """Compare the verdicts of a run with people's labels, in the light of the plan that drew the labelled cases."""
-    plan = read_plan_file(run, labels)
-    comparison = _join_labels(run, PeopleLabels(labels, options.criterion, plan.planned), options)
+    """Make the measurement of a run from its verdicts, people's labels and the plan in its folder."""
+    plan_file = read_plan_file(run, labels)
+    comparison = _compare_cases(run, PeopleLabels(labels, options.criterion, plan_file.known_plan), options)
     judge, data = name_judge_and_data(run)
     measurement = comparison.finish(
         run=run.id,
         judge=judge,
         data=data,
-        planned=plan.planned,
-        problem=plan.problem,
-        distrusted=plan.distrusted,
-        # Only a run that is finished has all of its contents; others would come that nobody could draw.
+        known_plan=plan_file.known_plan,
+        problem=plan_file.problem,
+        distrusted_plan=plan_file.distrusted_plan,
+        # An unfinished run will get further contents, which no draw could have chosen.
         is_whole=run.status == "finished",
         recorded=run.contents,
     )
@@ -136,13 +140,13 @@ def _add_limit(
 ) -> Measurement:
     """Add to a measurement the limits that a gate goes by, or why there are none."""
     rate = measurement.rate
-    refused = f"{rate.reason}; {rate.remedy}" if isinstance(rate, Refusal) else None
-    plan = None if comparison.origin.planned is None else read_plan(run.folder)
+    refusal = f"{rate.reason}; {rate.remedy}" if isinstance(rate, Refusal) else None
+    plan = None if comparison.origin.known_plan is None else read_plan(run.folder)
     drawn = frozenset() if plan is None else frozenset(planned_case.case for planned_case in plan.order)
-    rated = RatedRun(
+    rated_run = RatedRun(
         folder=run.folder,
         rate=rate,
-        missing=refused or measurement.left_out.get("rate", "no case has a label"),
+        no_rate_reason=refusal or measurement.left_out.get("rate", "no case has a label"),
         sampling=measurement.sampling,
         labels_are_random=options.labels_are_random,
         target=options.target,
@@ -150,50 +154,56 @@ def _add_limit(
         criterion=options.criterion,
         plan=plan,
         origin=comparison.origin,
-        lost=comparison.lost,
+        stale_cases=comparison.stale_cases,
         labels=[label for label in labels if label.case in drawn],
         looks=load_looks(run.folder),
     )
-    limit = find_limit(comparison.whole, rated)
+    gate_limit = find_limit(comparison.whole, rated_run)
     if measurement.kind == "preference" and measurement.labelled:
-        preference = find_preference_difference(comparison.whole, rated, limit)
+        preference = find_preference_difference(comparison.whole, rated_run, gate_limit)
         measurement = replace(measurement, preference=preference)
-    left_out = measurement.left_out if limit.missing is None else {**measurement.left_out, "limit": limit.missing}
-    return replace(measurement, limit=limit.limit, plan=limit.plan, draw=limit.draw, left_out=left_out)
+    left_out = measurement.left_out
+    if gate_limit.no_limit_reason is not None:
+        left_out = {**left_out, "limit": gate_limit.no_limit_reason}
+    return replace(measurement, limit=gate_limit.limit, plan=gate_limit.plan, draw=gate_limit.draw, left_out=left_out)
 
 
-def _join_labels(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:
+def _compare_cases(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:
+    """Compare each case of a run with people's labels, in one pass over the run."""
     comparison = Comparison(labels, options)
     for judged in list_judged_cases(run):
         comparison.add(judged)
     return comparison
 
 
-def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> ErrorsElsewhere:
-    """Measure the judge on another run; raises ``UsageError`` for one of another judge, and for this run itself."""
-    if not isinstance(source, Run):
-        with open_run(source) as opened:
-            return _measure_other(opened, run, options)
-    if source.id == run.id:
-        raise UsageError(f"{source.folder} is the run itself; its labels count already, so leave it out")
+def _measure_other_run(other: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> ErrorsElsewhere:
+    """Measure the judge of ``run`` on another run by the labels of its queue.
+
+    Raises ``UsageError`` for a run of another judge or question, for ``run`` itself, and for one without labels.
+    """
+    if not isinstance(other, Run):
+        with open_run(other) as opened:
+            return _measure_other_run(opened, run, options)
+    if other.id == run.id:
+        raise UsageError(f"{other.folder} is the run itself; its labels count already, so leave it out")
     for name, noun in (("judge", "judge"), ("asked", "question")):
-        if source.manifest["digests"].get(name) != run.manifest["digests"].get(name):
+        if other.manifest["digests"].get(name) != run.manifest["digests"].get(name):
             raise UsageError(
-                f"{source.folder} was judged by another {noun} than {run.folder}, so its errors say nothing of this "
+                f"{other.folder} was judged by another {noun} than {run.folder}, so its errors say nothing of this "
                 "one; name a run of the same judge and rubric"
             )
     count_options = replace(options, by=None, alternative=False, most_disagreements=0)
-    measurement = _compare_with_people(source, read_run_labels(source), count_options)
+    measurement = _compare_with_people(other, read_run_labels(other), count_options)
     if not measurement.labelled:
-        raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
-    return ErrorsElsewhere(name=source.folder.name, measurement=measurement)
+        raise UsageError(f"{other.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
+    return ErrorsElsewhere(name=other.folder.name, measurement=measurement)
 
 
 def name_judge_and_data(run: Run) -> tuple[str, str]:
-    """Name the judge and the data set of a run."""
-    dataset, judge = (
-        member if isinstance(member := run.manifest.get(name), dict) else {} for name in ("dataset", "judge")
-    )
+    """Return the names of the judge and of the data set of a run; empty where its manifest has none."""
+    dataset, judge = run.manifest.get("dataset"), run.manifest.get("judge")
+    dataset = dataset if isinstance(dataset, dict) else {}
+    judge = judge if isinstance(judge, dict) else {}
     # The name and not the path: a measurement is handed on, and whose machine it was is nobody's business.
     dataset_name = dataset.get("name") or PurePath(str(dataset.get("path") or "")).name
     return str(judge.get("name") or "")[:300], str(dataset_name)[:300]

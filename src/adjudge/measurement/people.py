@@ -1,4 +1,4 @@
-"""The labels that people gave each case, in a few bytes for each label.
+"""The labels that people gave the cases, kept in a few bytes for each label, and the truth of a case by them.
 
 Whether a label is of another content than the case has now is decided here (``_is_other``).
 """
@@ -6,7 +6,7 @@ Whether a label is of another content than the case has now is decided here (``_
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,17 +17,19 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.labels.truth import find_truths
 from adjudge.measurement.judged_case import CaseTruth, read_truth
-from adjudge.measurement.label_origin import Planned
+from adjudge.measurement.label_origin import KnownPlan
 from adjudge.measurement.tally import NO_TIME
 
 MOST_CRITERIA = 50
 """Criteria with a measurement of their own."""
 
-_EPOCH, _MOMENT = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
-_NONE = -1
+_NO_LABEL = -1
+"""The number in place of a label's where there is none before it."""
 
-_MOST_KNOWN = 65_536
+_MOST_REMEMBERED = 65_536
+"""Truths that are remembered, by the patterns of labels that they follow from."""
 
 _DIGEST = 32
 """Bytes of a SHA-256 digest."""
@@ -43,23 +45,31 @@ def describe_uncounted(number: int) -> str:
 class PeopleLabels:
     """The labels that people gave each case, on the whole and on each criterion.
 
-    Of a label only what a truth needs is kept, and what many labels have in common is kept once. The labels of a case
-    are chained: each knows the place of the one before it.
+    There may be millions of labels, so that no ``Label`` is kept for each. Labels have numbers in the order in which
+    they were added, and arrays hold of each label its pattern, its time and the digest of the content that was read. A
+    pattern is all else, such as rater, value and comment: labels with the same share one. The labels of a case are a
+    chain, from its last label back to its first.
     """
 
-    def __init__(self, labels: Iterable[Label], criterion: str | None, planned: Planned | None = None) -> None:
-        """Keep labels; where ``planned`` is the run's own plan, it says how a case was drawn, and not the label."""
-        self._planned = planned
+    def __init__(self, labels: Iterable[Label], criterion: str | None, known_plan: KnownPlan | None = None) -> None:
+        """Keep labels; where ``known_plan`` is the run's own plan, it says how a case was drawn, and not the label."""
+        self._known_plan = known_plan
         self._cases: dict[str, int] = {}
-        self._last = array("i")
-        """The latest label of each case."""
-        self._before, self._patterns, self._at = array("i"), array("i"), array("q")
-        self._subject = bytearray()
+        """The number of each labelled case, by its id."""
+        self._last_labels = array("i")
+        """The number of the last label of each case, by the case's number."""
+        self._previous_labels = array("i")
+        """The number of the label of the same case that came before, for each label; ``_NO_LABEL`` for the first."""
+        self._patterns = array("i")
+        """The number of the pattern of each label."""
+        self._times = array("q")
+        """The time of each label, in microseconds since 1970; ``NO_TIME`` where it has none."""
+        self._subjects = bytearray()
         """The digest of the content that was read, 32 bytes for each label; zeros where it is unknown."""
         self._pattern_numbers: dict[tuple[object, ...], int] = {}
         self._examples: list[Label] = []
-        """One label of each pattern: labels of one pattern differ in their case and time alone."""
-        self._known: dict[tuple[str | None, tuple[int, ...], bool, LabelDesign | None], CaseTruth | None] = {}
+        """The first label of each pattern, by the pattern's number."""
+        self._remembered: dict[tuple[str | None, tuple[int, ...], bool, LabelDesign | None], CaseTruth | None] = {}
         for label in labels:
             if not isinstance(label, Label):
                 raise UsageError(
@@ -78,8 +88,9 @@ class PeopleLabels:
         self.criteria = () if criterion is not None else tuple(criteria)
         compared = {criterion, *self.criteria}
         self._is_compared = [label.criterion in compared for label in self._examples]
+        """True for each pattern whose criterion (``None`` is the case as a whole) is compared."""
         if not all(self._is_compared):
-            self._drop_uncompared()
+            self._drop_uncompared_cases()
 
     def __len__(self) -> int:
         """Return how many cases have a label that is compared."""
@@ -90,111 +101,138 @@ class PeopleLabels:
         return self._cases.get(case)
 
     def list_other(self, number: int, subject: str | None) -> tuple[list[LabelDesign | None], bool]:
-        """List the draws of the labels of a case that are of another content, and return whether all labels are."""
-        places = list(self._list_places(number))
-        wrong = [place for place in places if self._is_other(place, subject)]
-        return [self._examples[self._patterns[place]].design for place in wrong], len(wrong) == len(places)
+        """Check which labels of a case are of another content than the one with the digest ``subject``.
 
-    def find(self, case: str, criterion: str | None, subject: str | None) -> CaseTruth | None:
-        """Find the truth of a content by people's labels, on a criterion or the whole; ``None`` without labels.
+        Returns the designs of these labels (``None`` for a label without one), and whether they are all of its labels.
+        """
+        label_numbers = list(self._list_label_numbers(number))
+        others = [label_number for label_number in label_numbers if self._is_other(label_number, subject)]
+        designs = [self._examples[self._patterns[label_number]].design for label_number in others]
+        return designs, len(others) == len(label_numbers)
 
-        The truth of one pattern of labels is computed once (``_known``): of a million cases most have one of a few.
+    def find_truth(self, case: str, criterion: str | None, subject: str | None) -> CaseTruth | None:
+        """Find the truth of a case by people's labels, on a criterion or the whole; ``None`` without labels.
+
+        ``subject`` is the digest of the case's content: labels of another content do not count. A truth is computed
+        once for all cases whose labels have the same patterns, because most of a million cases share a few patterns.
         """
         number = self._cases.get(case)
         if number is None:
             return None
-        places = [place for place in self._list_places(number) if not self._is_other(place, subject)]
-        patterns = tuple([self._patterns[place] for place in places])
-        plan_design = None if self._planned is None else self._planned.designs.get(case)
+        label_numbers = [
+            label_number
+            for label_number in self._list_label_numbers(number)
+            if not self._is_other(label_number, subject)
+        ]
+        patterns = tuple([self._patterns[label_number] for label_number in label_numbers])
+        plan_design = None if self._known_plan is None else self._known_plan.designs.get(case)
         key = (criterion, patterns, subject is None, plan_design)
-        if key in self._known:
-            return self._known[key]
+        if key in self._remembered:
+            return self._remembered[key]
         labels = [
             replace(
                 self._examples[pattern],
                 case=case,
-                at=_read_time(self._at[place]),
+                at=_read_time(self._times[label_number]),
                 subject=None if subject is None else self._examples[pattern].subject,
             )
-            for pattern, place in zip(patterns, places, strict=True)
+            for pattern, label_number in zip(patterns, label_numbers, strict=True)
         ]
         truth = find_truths(labels, criterion=criterion).get(case)
         case_truth = None if truth is None else read_truth(truth)
         if case_truth is not None and plan_design is not None and case_truth.bound:
             case_truth = msgspec.structs.replace(case_truth, designs=(plan_design, *case_truth.designs))
-        # Where somebody labelled a case twice, it depends on the times which of the labels counts.
-        distinct = len(
-            {
-                (
-                    label_example.kind,
-                    label_example.kind == "adjudication" or label_example.rater,
-                    label_example.criterion,
-                )
-                for label_example in labels
-            }
-        )
-        if distinct == len(labels) and len(self._known) < _MOST_KNOWN:
-            self._known[key] = case_truth
+        if _are_distinct(labels) and len(self._remembered) < _MOST_REMEMBERED:
+            self._remembered[key] = case_truth
         return case_truth
 
     def list_draws(self, number: int) -> set[LabelDesign]:
         """List the designs by which a case was drawn, as its labels have them."""
-        designs = [self._examples[self._patterns[place]].design for place in self._list_places(number)]
+        label_numbers = self._list_label_numbers(number)
+        designs = [self._examples[self._patterns[label_number]].design for label_number in label_numbers]
         return {design for design in designs if design is not None}
 
-    def find_moment(self, case: str) -> int:
+    def find_first_label_time(self, case: str) -> int:
         """Find when a case got its first label, in microseconds; ``NO_TIME`` where a label of it has no time."""
         number = self._cases.get(case)
-        return NO_TIME if number is None else min(self._at[place] for place in self._list_places(number))
+        if number is None:
+            return NO_TIME
+        # ``NO_TIME`` is below every time, so it is the least where a label has it.
+        return min(self._times[label_number] for label_number in self._list_label_numbers(number))
 
-    def _is_other(self, place: int, subject: str | None) -> bool:
-        """Return whether a label says that another content was read."""
-        if subject is None or self._examples[self._patterns[place]].subject is None:
+    def _is_other(self, label_number: int, subject: str | None) -> bool:
+        """Return whether a label says that another content was read; false where one of the two is unknown."""
+        if subject is None or self._examples[self._patterns[label_number]].subject is None:
             return False
-        return self._subject[place * _DIGEST : (place + 1) * _DIGEST] != bytes.fromhex(subject)
+        start = label_number * _DIGEST
+        return self._subjects[start : start + _DIGEST] != bytes.fromhex(subject)
 
     def _add_label(self, label: Label) -> None:
-        """Add a label: what labels have in common is kept once, and of each only its time and its content's digest."""
-        number = self._cases.get(label.case)
-        if number is None:
-            number = self._cases[label.case] = len(self._cases)
-            self._last.append(_NONE)
-        value, design = label.value, self._find_design(label)
-        says = (label.subject is not None, label.blind)
-        key = (label.kind, label.rater, label.criterion, type(value), value, label.comment, design, says)
+        """Add a label to the arrays; a label whose pattern is new becomes the example of its pattern."""
+        case_number = self._cases.get(label.case)
+        if case_number is None:
+            case_number = self._cases[label.case] = len(self._cases)
+            self._last_labels.append(_NO_LABEL)
+        value, design = label.value, self._find_own_design(label)
+        has_subject = label.subject is not None
+        # With the type of the value, because 1, 1.0 and True are equal and three different labels.
+        key = (
+            label.kind,
+            label.rater,
+            label.criterion,
+            type(value),
+            value,
+            label.comment,
+            design,
+            (has_subject, label.blind),
+        )
         pattern = self._pattern_numbers.get(key)
         if pattern is None:
             pattern = self._pattern_numbers[key] = len(self._examples)
             self._examples.append(label if design is label.design else replace(label, design=design))
-        self._before.append(self._last[number])
-        self._last[number] = len(self._patterns)
+        label_number = len(self._patterns)
+        self._previous_labels.append(self._last_labels[case_number])
+        self._last_labels[case_number] = label_number
         self._patterns.append(pattern)
-        self._at.append(NO_TIME if label.at is None else (label.at - _EPOCH) // _MOMENT)
-        self._subject += bytes(_DIGEST) if label.subject is None else bytes.fromhex(label.subject)
+        self._times.append(NO_TIME if label.at is None else (label.at - _EPOCH) // _MICROSECOND)
+        self._subjects += bytes(_DIGEST) if label.subject is None else bytes.fromhex(label.subject)
 
-    def _find_design(self, label: Label) -> LabelDesign | None:
-        # The run's own plan is known itself, so what a label says of it counts for nothing.
-        planned, design = self._planned, label.design
-        return None if planned is not None and design is not None and design.plan == planned.plan else design
+    def _find_own_design(self, label: Label) -> LabelDesign | None:
+        """Return the design that a label records; ``None`` if it is of the run's own plan, which is known better."""
+        known_plan, design = self._known_plan, label.design
+        return None if known_plan is not None and design is not None and design.plan == known_plan.plan else design
 
-    def _list_places(self, number: int) -> Iterator[int]:
-        """List the labels of a case in their order."""
-        place, places = self._last[number], []
-        while place != _NONE:
-            places.append(place)
-            place = self._before[place]
-        return reversed(places)
+    def _list_label_numbers(self, case_number: int) -> Iterator[int]:
+        """List the numbers of the labels of a case, in the order in which they were added."""
+        label_number, label_numbers = self._last_labels[case_number], []
+        while label_number != _NO_LABEL:
+            label_numbers.append(label_number)
+            label_number = self._previous_labels[label_number]
+        return reversed(label_numbers)
 
-    def _drop_uncompared(self) -> None:
-        """Forget the cases none of whose labels is about what is compared."""
+    def _drop_uncompared_cases(self) -> None:
+        """Drop the cases none of whose labels is about a criterion that is compared, and number the others anew."""
         compared_cases = [
             case
-            for case, number in self._cases.items()
-            if any(self._is_compared[self._patterns[place]] for place in self._list_places(number))
+            for case, case_number in self._cases.items()
+            if any(
+                self._is_compared[self._patterns[label_number]]
+                for label_number in self._list_label_numbers(case_number)
+            )
         ]
-        self._last = array("i", [self._last[self._cases[case]] for case in compared_cases])
-        self._cases = {case: number for number, case in enumerate(compared_cases)}
+        self._last_labels = array("i", [self._last_labels[self._cases[case]] for case in compared_cases])
+        self._cases = {case: case_number for case_number, case in enumerate(compared_cases)}
 
 
-def _read_time(moment: int) -> datetime | None:
-    return None if moment == NO_TIME else _EPOCH + timedelta(microseconds=moment)
+def _are_distinct(labels: Sequence[Label]) -> bool:
+    """Return whether no two labels of a case are of one rater, kind and criterion; adjudications count as one rater's.
+
+    Of two such labels the later one counts. So their truth depends on their times, which no pattern has.
+    """
+    raters = {(label.kind, label.kind == "adjudication" or label.rater, label.criterion) for label in labels}
+    return len(raters) == len(labels)
+
+
+def _read_time(microseconds: int) -> datetime | None:
+    """Return the time so many microseconds after the beginning of 1970; ``None`` for ``NO_TIME``."""
+    return None if microseconds == NO_TIME else _EPOCH + timedelta(microseconds=microseconds)

@@ -10,7 +10,7 @@ from typing import Any
 
 from adjudge.formats.record import write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.limit import FoundLimit, LimitKind, RatedRun, find_quantile
+from adjudge.measurement.limit import GateLimit, LimitKind, RatedRun, find_quantile
 from adjudge.measurement.rate import find_sampling
 from adjudge.measurement.tally import MeasurementTally
 from adjudge.trust.corrected_rate import CorrectedRate
@@ -35,38 +35,43 @@ class PreferenceDifference:
         return write_record(self)
 
 
-_JUDGED: dict[LabelledVerdict, int] = {"first": -1, "second": 1}
-"""A tie and an undecided judgement prefer neither."""
+_VERDICT_VALUES: dict[LabelledVerdict, int] = {"first": -1, "second": 1}
+"""The judge's preference as a number; 0 for a tie and an undecided judgement, which prefer neither."""
 
-_BOUNDS: dict[TruthHeap, tuple[int, int]] = {"first": (-1, -1), "second": (1, 1), "tie": (0, 0)}
-"""The least and the greatest difference of a pair; one that people did not settle may be anything between."""
+_TRUTH_BOUNDS: dict[TruthHeap, tuple[int, int]] = {"first": (-1, -1), "second": (1, 1), "tie": (0, 0)}
+"""The least and the greatest number that people's preference may be; -1 and 1 where they did not settle it."""
 
 
-def find_preference_difference(tally: MeasurementTally, run: RatedRun, rate_limit: FoundLimit) -> PreferenceDifference:
-    """Find how much more often people would prefer the second of a run's pairs, by the looks of its limits.
+def find_preference_difference(tally: MeasurementTally, run: RatedRun, rate_limit: GateLimit) -> PreferenceDifference:
+    """Find how much more often people would prefer the second content of a run's pairs than the first.
 
-    The judge's preference in all pairs makes the interval narrower as far as it follows people's, and cannot bias it.
+    The interval holds for the same looks as ``rate_limit``, the limits of the corrected rate. The judge's preference in
+    all pairs makes the interval narrower as far as it follows people's, and cannot bias it.
     """
-    places = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost).places
-    problem = _find_problem(run, rate_limit, len(places), sum(tally.cases.values()))
+    sampled = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, stale_cases=run.stale_cases)
+    number = len(sampled.indexes)
+    problem = _find_problem(run, rate_limit, number, sum(tally.cases.values()))
     limit = rate_limit.limit
     if problem is not None or limit is None:
-        return PreferenceDifference(rate=None, limit=None, because=problem or run.missing, pairs=len(places))
-    labelled = [(_JUDGED.get(row.verdict, 0), _BOUNDS.get(row.heap, (-1, 1))) for row in tally.list_rows(places)]
-    wider = find_quantile(len(labelled), 1 - limit.level)
+        return PreferenceDifference(rate=None, limit=None, because=problem or run.no_rate_reason, pairs=number)
+    rows = list(tally.list_rows(sampled.indexes))
+    quantile_for_every_look = find_quantile(number, 1 - limit.level)
     rate = make_rate_difference(
-        _list_judged(tally, [value for value, _ in labelled]),
-        {place: bounds for place, (_, bounds) in enumerate(labelled)},
-        quantile=wider if limit.kind == "every look" else None,
-        later_quantile=wider,
+        _list_judged(tally, [_VERDICT_VALUES.get(row.verdict, 0) for row in rows]),
+        {position: _TRUTH_BOUNDS.get(row.heap, (-1, 1)) for position, row in enumerate(rows)},
+        quantile=quantile_for_every_look if limit.kind == "every look" else None,
+        later_quantile=quantile_for_every_look,
     )
-    return PreferenceDifference(rate=rate, limit=limit.kind, because=limit.because, pairs=len(labelled))
+    return PreferenceDifference(rate=rate, limit=limit.kind, because=limit.because, pairs=number)
 
 
-def _find_problem(run: RatedRun, rate_limit: FoundLimit, labelled: int, pairs: int) -> str | None:
-    """Say why no interval is known for the difference; ``None`` where one is."""
+def _find_problem(run: RatedRun, rate_limit: GateLimit, labelled: int, pairs: int) -> str | None:
+    """Find the reason why no interval is known for the difference; ``None`` where one is.
+
+    ``labelled`` and ``pairs`` are the numbers of labelled pairs that count and of all pairs.
+    """
     if rate_limit.limit is None:
-        return rate_limit.missing or run.missing
+        return rate_limit.no_limit_reason or run.no_rate_reason
     if run.target != "run" or (isinstance(run.rate, CorrectedRate) and run.rate.groups is not None):
         return "no interval is known for the difference of a system, or of labels in groups"
     if labelled < min(FEWEST_QUESTIONS, pairs):
@@ -78,10 +83,14 @@ def _find_problem(run: RatedRun, rate_limit: FoundLimit, labelled: int, pairs: i
 
 
 def _list_judged(tally: MeasurementTally, labelled: list[int]) -> list[int]:
-    """List the judge's preference in every pair, the labelled ones first; the order of the others does not count."""
-    counts = dict.fromkeys((-1, 0, 1), 0)
+    """List the judge's preference in every pair as a number, first the preferences in the ``labelled`` pairs.
+
+    The other pairs are only counted by preference, so theirs come in no particular order.
+    """
+    unlabelled_counts = dict.fromkeys((-1, 0, 1), 0)
     for verdict, number in tally.cases.items():
-        counts[_JUDGED.get(verdict, 0)] += number
+        unlabelled_counts[_VERDICT_VALUES.get(verdict, 0)] += number
     for value in labelled:
-        counts[value] -= 1
-    return [*labelled, *(value for value, number in counts.items() for _ in range(number))]
+        unlabelled_counts[value] -= 1
+    unlabelled = [value for value, number in unlabelled_counts.items() for _ in range(number)]
+    return [*labelled, *unlabelled]

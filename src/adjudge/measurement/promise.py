@@ -1,4 +1,4 @@
-"""A promise: a risk of a threshold, and the share that it must not exceed."""
+"""A promise about a threshold, such as ``wrong_pass<=0.05``: a risk, and the share that it must not exceed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class Promise:
     """A risk and the share that it must not exceed."""
 
     risk: Risk
+    """The risk that is bounded: ``wrong_pass``, ``wrong_given_pass`` or ``lost``."""
     bound: float
+    """The share that the risk must not exceed, above 0 and below 1."""
 
     def __str__(self) -> str:
-        """The promise as ``read_promise`` reads it."""
+        """Write the promise as ``read_promise`` reads it."""
         return f"{self.risk}<={self.bound!r}"
 
 

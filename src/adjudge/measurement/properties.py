@@ -20,7 +20,8 @@ _SAMPLE = 2_000
 _LETTERS = 200
 """Letters that the script is read from."""
 
-_STATED = ("language", "lang", "locale")
+_LANGUAGE_KEYS = ("language", "lang", "locale")
+"""Keys of the metadata that may state the language."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +37,19 @@ class TextProperties:
 
 
 def read_properties(text: str, metadata: Mapping[str, Any]) -> TextProperties:
-    """The properties of a text and its case."""
+    """Read the properties of a text; the metadata of its case may state the language."""
     sample = text[:_SAMPLE]
     return TextProperties(
         length=math.log2(max(len(text), 1)),
         formatted=_MARKUP.search(sample) is not None,
-        language=_find_stated(metadata) or find_script(sample),
+        language=_find_stated_language(metadata) or find_script(sample),
     )
 
 
-def _find_stated(metadata: Mapping[str, Any]) -> str | None:
-    stated = next((metadata[name] for name in _STATED if isinstance(metadata.get(name), str)), None)
-    return stated[:40] if stated else None
+def _find_stated_language(metadata: Mapping[str, Any]) -> str | None:
+    """Find the language that the metadata of a case state; ``None`` where they state none."""
+    texts = [metadata[key] for key in _LANGUAGE_KEYS if isinstance(metadata.get(key), str)]
+    return texts[0][:40] if texts and texts[0] else None
 
 
 def find_script(text: str) -> str:
@@ -61,5 +63,6 @@ def find_script(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _name_script(letter: str) -> str:
-    # One word of a letter's name: "LATIN SMALL LETTER A" is latin.
+    """Name the script of a letter: the first word of its Unicode name, such as latin of LATIN SMALL LETTER A."""
+    # Without what follows a hyphen: KATAKANA-HIRAGANA PROLONGED SOUND MARK is katakana.
     return unicodedata.name(letter, "OTHER").split(" ", 1)[0].split("-", 1)[0].lower()

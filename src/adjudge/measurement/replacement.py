@@ -1,7 +1,8 @@
-"""May another judge take the place of one that is retired? Both are compared with people on the same labelled cases."""
+"""The replacement of a judge by others: all of them are compared with people on the same labelled cases."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -144,6 +145,7 @@ class Candidate:
 
 
 def _write_flips(flips: Mapping[tuple[str, str], int]) -> list[dict[str, str | int]]:
+    """Write the counts of verdicts before and after as plain data: a mapping for each pair of verdicts."""
     return [{"before": before, "after": after, "cases": cases} for (before, after), cases in flips.items()]
 
 
@@ -207,7 +209,7 @@ def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]
         labels: The labels of people; by default those of the run's own queue. Cases that no label is about go by those
             of their data set.
     """
-    return [judged.case for judged in _read_cases(run, _find_people(run, labels))]
+    return [judged.case for judged in _read_cases(run, _gather_labels(run, labels))]
 
 
 def compare_replacements(
@@ -228,196 +230,217 @@ def compare_replacements(
     check_share("margin", margin)
     if not candidates:
         raise UsageError("a replacement needs at least one candidate; name a judge, or a run of one")
-    people = _find_people(before, labels)
-    old = list(_read_cases(before, people))
-    if not old:
+    people = _gather_labels(before, labels)
+    old_cases = list(_read_cases(before, people))
+    if not old_cases:
         raise UsageError(
             f"no case of {before.folder} has a settled label; label it (adjudge label), or name a file of labels"
         )
     # Each statement about a candidate can be wrong; so many together must not be wrong more often than one may.
     level = 1 - (1 - LEVEL) / len(candidates)
-    compared = [_compare_candidate(before, run, old, people, margin=margin, level=level) for run in candidates]
+    compared = [_compare_candidate(before, run, old_cases, people, margin=margin, level=level) for run in candidates]
     return Replacement(
         judge=_name_judge(before),
         folder=str(before.folder),
         margin=margin,
         level=level,
-        cases=len(old),
+        cases=len(old_cases),
         measurement=make_measurement(before, labels=people.labels, most_disagreements=0),
         candidates=tuple(compared),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _People:
+class _LabelsOfPeople:
+    """The labels of people: as they were given, and by the cases that they are of."""
+
     labels: tuple[Label, ...]
     by_case: PeopleLabels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class _JudgedCase:
     """A labelled case as one run judged it."""
 
     case: Case
     subject: str
+    """The digest of the whole case."""
     truth: TruthHeap
     verdict: str
     cost: float | None
+    """The cost of a judgement on average, in dollars; ``None`` is unknown."""
 
     @property
     def agrees(self) -> bool:
+        """Return whether the verdict is the truth; that on a pair is named like its truth, such as ``first``."""
         return self.truth == {"passed": "good", "failed": "bad"}.get(self.verdict, self.verdict)
 
 
-def _find_people(run: Run, labels: Iterable[Label] | None) -> _People:
-    every = read_run_labels(run) if labels is None else tuple(labels)
-    return _People(every, PeopleLabels(every, None))
+def _gather_labels(run: Run, labels: Iterable[Label] | None) -> _LabelsOfPeople:
+    """Gather the labels that were handed in, or those of the run's own queue."""
+    all_labels = read_run_labels(run) if labels is None else tuple(labels)
+    return _LabelsOfPeople(all_labels, PeopleLabels(all_labels, None))
 
 
-def _read_cases(run: Run, people: _People) -> Iterator[_Judged]:
-    """Yield the verdict, the truth and the cost of each case that people decided."""
+def _read_cases(run: Run, people: _LabelsOfPeople) -> Iterator[_JudgedCase]:
+    """Yield each case of a run whose truth people settled, with the verdict and the cost."""
     functions = name_functions(run.manifest.get("judge"))
-    for _, together in groupby(run.items(), key=lambda run_item: run_item.place):
-        run_items = list(together)
+    for _, items_of_case in groupby(run.items(), key=lambda run_item: run_item.place):
+        run_items = list(items_of_case)
         case = run_items[0].case
         subject = digest_content(case.content)
-        truth: CaseTruth | None = people.by_case.find(case.id, None, subject) or read_stated_truth(case)
+        truth: CaseTruth | None = people.by_case.find_truth(case.id, None, subject) or read_stated_truth(case)
         if truth is None or truth.override or truth.heap in (*OPEN, "number"):
             continue
         verdict = find_verdict([run_item.result for run_item in run_items]).verdict
-        yield _Judged(
+        yield _JudgedCase(
             case=case,
             subject=run_items[0].subject,
             truth=truth.heap,
             verdict=verdict,
-            cost=_add_costs(run_items, functions),
+            cost=_compute_judgement_cost(run_items, functions),
         )
 
 
-def _add_costs(run_items: Sequence[RunItem], functions: Collection[str]) -> float | None:
-    """Average the cost of a case's judgements; ``None`` where that is unknown of one."""
+def _compute_judgement_cost(run_items: Sequence[RunItem], functions: Collection[str]) -> float | None:
+    """Compute the mean cost of a case's judgements; ``None`` where that of one is unknown.
+
+    ``functions`` are the names of judges in code, which cost nothing.
+    """
     if any(lacks_cost(run_item.result, functions) for run_item in run_items):
         return None
-    return sum(
-        (run_item.result.usage.cost_usd or 0.0) if run_item.result.usage else 0.0 for run_item in run_items
-    ) / len(run_items)
+    usages = [run_item.result.usage for run_item in run_items]
+    return sum((usage.cost_usd or 0.0) if usage else 0.0 for usage in usages) / len(run_items)
 
 
 def _compare_candidate(
     before: Run,
     run: Run,
-    old: Sequence[_Judged],
-    people: _People,
+    old_cases: Sequence[_JudgedCase],
+    people: _LabelsOfPeople,
     *,
     margin: float,
     level: float,
 ) -> Candidate:
-    """Compare a candidate with the judge that it would replace, on all labelled cases. Raises ``UsageError``."""
+    """Compare the judge of ``run`` with the judge of ``before`` that it would replace, on all labelled cases.
+
+    Raises ``UsageError`` where the candidate was asked another question, or has not judged the same cases.
+    """
     for name in ("asked", "rubric"):
         check_same_question(before, name, run.manifest["digests"].get(name))
-    after = {judged.case.id: judged for judged in _read_cases(run, people)}
-    pairs = [(earlier, later) for earlier in old if (later := after.get(earlier.case.id)) is not None]
-    if len(pairs) < len(old) or any(earlier.subject != later.subject for earlier, later in pairs):
+    new_cases = {judged.case.id: judged for judged in _read_cases(run, people)}
+    # Each labelled case as the old judge and as the candidate judged it.
+    pairs = [(earlier, new_cases[earlier.case.id]) for earlier in old_cases if earlier.case.id in new_cases]
+    if len(pairs) < len(old_cases) or any(earlier.subject != later.subject for earlier, later in pairs):
         raise UsageError(
-            f"{run.folder} has judged {len(pairs):,} of the {len(old):,} labelled cases of {before.folder}, or others "
-            "under their ids; judge the same cases with the candidate, and finish its run"
+            f"{run.folder} has judged {len(pairs):,} of the {len(old_cases):,} labelled cases of {before.folder}, or "
+            "others under their ids; judge the same cases with the candidate, and finish its run"
         )
-    agreement = _make_share([(earlier.agrees, later.agrees) for earlier, later in pairs], pairs, level)
-    bad = [pair for pair in pairs if pair[0].truth == "bad"]
-    passes = [(earlier.verdict == "passed", later.verdict == "passed") for earlier, later in bad]
-    wrong = _make_share(passes, bad, level) if bad else None
+    agreement = _compare_shares([(earlier.agrees, later.agrees) for earlier, later in pairs], pairs, level)
+    bad_pairs = [(earlier, later) for earlier, later in pairs if earlier.truth == "bad"]
+    passes = [(earlier.verdict == "passed", later.verdict == "passed") for earlier, later in bad_pairs]
+    wrong_passes = _compare_shares(passes, bad_pairs, level) if bad_pairs else None
     gained = sum(later.agrees and not earlier.agrees for earlier, later in pairs)
     lost = sum(earlier.agrees and not later.agrees for earlier, later in pairs)
-    standing, reason = _decide_standing(agreement, wrong, margin, any_bad=bool(bad) or before.compares)
-    costs = [[judged.cost for judged in side] for side in zip(*pairs, strict=True)]
+    # Of pairs of contents, no case is bad, so that none has to be known.
+    knows_wrong_passes = bool(bad_pairs) or before.compares
+    standing, reason = _decide_standing(agreement, wrong_passes, margin, knows_wrong_passes=knows_wrong_passes)
+    old_costs = [earlier.cost for earlier, _ in pairs]
+    new_costs = [later.cost for _, later in pairs]
     return Candidate(
         judge=_name_judge(run),
         folder=str(run.folder),
         standing=standing,
         why=reason,
         agreement=agreement,
-        wrong_passes=wrong,
+        wrong_passes=wrong_passes,
         gained=gained,
         lost=lost,
         p_value=compute_mcnemar(lost, gained),
         flips=_count_flips(pairs),
         listed=_list_flips(pairs),
-        cost_usd=(_compute_mean(costs[0]), _compute_mean(costs[1])),
-        cost_interval=_find_cost_interval(costs[1], pairs),
+        cost_usd=(_compute_mean(old_costs), _compute_mean(new_costs)),
+        cost_interval=_find_cost_interval(new_costs, pairs),
         measurement=make_measurement(run, labels=people.labels, most_disagreements=0),
     )
 
 
-def _list_groups(pairs: Sequence[tuple[_Judged, _Judged]]) -> list[str]:
+def _list_groups(pairs: Sequence[tuple[_JudgedCase, _JudgedCase]]) -> list[str]:
+    """List the group of each case; one without a group is a group of its own, by its id."""
     return [earlier.case.group or earlier.case.id for earlier, _ in pairs]
 
 
-def _make_share(
-    pairs_of_flags: Sequence[tuple[bool, bool]], pairs: Sequence[tuple[_Judged, _Judged]], level: float
+def _compare_shares(
+    flags: Sequence[tuple[bool, bool]], pairs: Sequence[tuple[_JudgedCase, _JudgedCase]], level: float
 ) -> PairedShare:
-    """Count how often something is true of both judges, with limits of the difference that follow the groups."""
-    gained = sum(after and not before for before, after in pairs_of_flags)
-    lost = sum(before and not after for before, after in pairs_of_flags)
+    """Count the cases for which something is true of the old judge and of the candidate, with limits of the difference.
+
+    ``flags`` says of each of ``pairs`` whether it is true before and after. Where several cases are of one group, the
+    limits follow the groups; they are the widest possible where there are too few groups.
+    """
+    gained = sum(after and not before for before, after in flags)
+    lost = sum(before and not after for before, after in flags)
     groups = _list_groups(pairs)
-    apart = len(set(groups))
-    if apart == len(groups):
-        low, high = find_paired_difference(gained, lost, len(pairs_of_flags), level=level)
-    elif apart < LEAST_UNITS:
+    group_count = len(set(groups))
+    if group_count == len(groups):
+        low, high = find_paired_difference(gained, lost, len(flags), level=level)
+    elif group_count < LEAST_UNITS:
         low, high = NOTHING_KNOWN
     else:
-        low, high = find_grouped_difference([after - before for before, after in pairs_of_flags], groups, level=level)
+        low, high = find_grouped_difference([after - before for before, after in flags], groups, level=level)
     return PairedShare(
-        before=sum(before for before, _ in pairs_of_flags),
-        after=sum(after for _, after in pairs_of_flags),
-        of=len(pairs_of_flags),
+        before=sum(before for before, _ in flags),
+        after=sum(after for _, after in flags),
+        of=len(flags),
         low=low,
         high=high,
     )
 
 
 def _decide_standing(
-    agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool
+    agreement: PairedShare, wrong_passes: PairedShare | None, margin: float, *, knows_wrong_passes: bool
 ) -> tuple[Standing, str]:
-    """Decide a candidate's standing by the rule, with the reason."""
-    share = f"{100 * margin:g} points"
+    """Decide whether a candidate may replace the judge, by the rule in ``Replacement``; also return the reason."""
+    points = f"{100 * margin:g} points"
     if agreement.high < -margin:
-        return "may not replace", f"it agrees with people on more than {share} fewer of the cases"
-    if wrong is not None and wrong.low > margin:
-        return "may not replace", f"it passes more than {share} more of what people failed"
-    open_question = _find_open(agreement, wrong, margin, any_bad=any_bad)
+        return "may not replace", f"it agrees with people on more than {points} fewer of the cases"
+    if wrong_passes is not None and wrong_passes.low > margin:
+        return "may not replace", f"it passes more than {points} more of what people failed"
+    open_question = _find_open_question(agreement, wrong_passes, margin, knows_wrong_passes=knows_wrong_passes)
     if open_question is not None:
         return "unknown", open_question
-    return "may replace", f"it is at most {share} worse, in agreement and in what it wrongly passes"
+    return "may replace", f"it is at most {points} worse, in agreement and in what it wrongly passes"
 
 
-def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool) -> str | None:
-    """Find what the labels leave open; nothing that is not known lets a candidate follow."""
+def _find_open_question(
+    agreement: PairedShare, wrong_passes: PairedShare | None, margin: float, *, knows_wrong_passes: bool
+) -> str | None:
+    """Find the first reason why the labels do not show that a candidate is good enough; ``None`` if they do."""
     if (agreement.low, agreement.high) == NOTHING_KNOWN:
         return f"the labelled cases are of fewer than {LEAST_UNITS} groups; label cases of more groups"
     if agreement.low < -margin:
-        return f"it may agree on up to {format_points(-agreement.low)} points fewer; label more cases{_PRICE}"
-    if not any_bad:
+        return f"it may agree on up to {format_points(-agreement.low)} points fewer; label more cases{_LOOK_REMARK}"
+    if not knows_wrong_passes:
         return "no labelled case is one that people failed, so nobody knows what it would let pass"
-    if wrong is not None and wrong.high > margin:
-        excess = format_points(wrong.high)
-        return f"it may pass up to {excess} points more of what people failed; label more of such cases{_PRICE}"
+    if wrong_passes is not None and wrong_passes.high > margin:
+        excess = format_points(wrong_passes.high)
+        return f"it may pass up to {excess} points more of what people failed; label more of such cases{_LOOK_REMARK}"
     return None
 
 
-_PRICE = ", but these limits are for one look, and err more often with each further one"
+_LOOK_REMARK = ", but these limits are for one look, and err more often with each further one"
 
 
-def _count_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> dict[tuple[str, str], int]:
+def _count_flips(pairs: Sequence[tuple[_JudgedCase, _JudgedCase]]) -> dict[tuple[str, str], int]:
     """Count the verdicts that changed, by the earlier and the later one, the most frequent first."""
-    counts: dict[tuple[str, str], int] = {}
-    for earlier, later in pairs:
-        if earlier.verdict != later.verdict:
-            counts[earlier.verdict, later.verdict] = counts.get((earlier.verdict, later.verdict), 0) + 1
-    return dict(sorted(counts.items(), key=lambda flip: (-flip[1], flip[0])))
+    counts = Counter((earlier.verdict, later.verdict) for earlier, later in pairs if earlier.verdict != later.verdict)
+    return dict(sorted(counts.items(), key=lambda verdicts_and_count: (-verdicts_and_count[1], verdicts_and_count[0])))
 
 
-def _list_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> tuple[Flip, ...]:
+def _list_flips(pairs: Sequence[tuple[_JudgedCase, _JudgedCase]]) -> tuple[Flip, ...]:
+    """List the cases whose verdict changed: first those on which only the old judge agrees with people."""
     flipped = [(earlier, later) for earlier, later in pairs if earlier.verdict != later.verdict]
+    # False sorts before true.
     flipped.sort(key=lambda pair: (pair[1].agrees, not pair[0].agrees))
     return tuple(
         Flip(case=earlier.case.id, truth=earlier.truth, before=earlier.verdict, after=later.verdict)
@@ -426,12 +449,13 @@ def _list_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> tuple[Flip, ...]:
 
 
 def _compute_mean(costs: Sequence[float | None]) -> float | None:
+    """Compute the mean of costs; ``None`` where one of them is unknown."""
     known_costs = [cost for cost in costs if cost is not None]
     return sum(known_costs) / len(known_costs) if known_costs and len(known_costs) == len(costs) else None
 
 
 def _find_cost_interval(
-    costs: Sequence[float | None], pairs: Sequence[tuple[_Judged, _Judged]]
+    costs: Sequence[float | None], pairs: Sequence[tuple[_JudgedCase, _JudgedCase]]
 ) -> tuple[float, float] | None:
     """Find the interval of the mean cost; ``None`` where a cost is unknown, groups are few, or they cost the same."""
     known_costs = [cost for cost in costs if cost is not None]
@@ -444,5 +468,6 @@ def _find_cost_interval(
 
 
 def _name_judge(run: Run) -> str:
+    """Return the name of a run's judge; empty where its manifest has none."""
     judge = run.manifest.get("judge")
     return str(judge.get("name") if isinstance(judge, Mapping) else "")[:300]

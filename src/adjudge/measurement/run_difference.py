@@ -1,8 +1,7 @@
-"""Two runs compared by what people say of their cases: is one system better than the other, or one judge?
+"""The difference between the systems of two runs: how often people would pass the answers of each.
 
-Where the answers changed, people labelled both answers of the same questions, and what is compared is how often they
-pass each system. Where the answers are the same, people labelled them once, and what is compared is how often each
-judge is right.
+People labelled both answers to some of the questions. If the answers are the same and only the judges differ, the runs
+are compared in ``judge_difference.py`` instead.
 
 The difference and its limits are computed in ``trust/rate_difference.py``.
 """
@@ -71,8 +70,8 @@ class SystemDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """One run: what the judge and people say of each of its cases."""
+class _JudgedRun:
+    """A run with what the judge and people say of each of its cases."""
 
     run: Run
     passed: Mapping[str, bool]
@@ -114,9 +113,9 @@ def compare_systems(
     labelled = [case for case in questions if case in first.truths and case in second.truths]
     looks = (*load_looks(before.folder), *load_looks(after.folder))
     if labelled == questions:
-        rate = _make_rate(first, second, questions, labelled)
+        rate = _estimate_difference(first, second, questions, labelled)
         return SystemDifference(rate=rate, limit="count", because="every answer is labelled", questions=len(labelled))
-    plan = _find_plan(first, second)
+    plan = _find_common_plan(first, second)
     if plan is not None:
         return _compare_planned(first, second, questions, plan, looks)
     if not labels_are_random:
@@ -140,14 +139,14 @@ def _check_run(run: Run) -> None:
 
 
 def _compare_sampled(
-    first: _Side, second: _Side, questions: Sequence[str], labelled: Sequence[str], looks: Sequence[Look]
+    first: _JudgedRun, second: _JudgedRun, questions: Sequence[str], labelled: Sequence[str], looks: Sequence[Look]
 ) -> SystemDifference:
-    """Compare from labels that are a random sample of the questions, as the user says."""
-    name, added = find_draw(looks, [_mark_case(case) for case in labelled])
+    """Compare from labels that are a random sample of the questions, as the user says; limits are for every look."""
+    name, added = find_draw(looks, [_digest_id(case) for case in labelled])
     draw = LabelDraw(name=name, added=added, of="difference")
     if len(labelled) < FEWEST_QUESTIONS:
-        return _ask_for_more(len(labelled), draw)
-    rate = _make_rate(first, second, questions, labelled, share=1 - find_level(looks, name))
+        return _ask_for_more_labels(len(labelled), draw)
+    rate = _estimate_difference(first, second, questions, labelled, error_rate=1 - find_level(looks, name))
     because = "the labels are a random sample, as you say, and these limits hold however often you look"
     return SystemDifference(rate=rate, limit="every look", because=because, questions=len(labelled), draw=draw)
 
@@ -169,47 +168,51 @@ def record_difference_look(run: Run, difference: SystemDifference | JudgeDiffere
 # ---------------------------------------------------------------- reading
 
 
-def _read_run(run: Run, labels: Sequence[Label]) -> _Side:
-    """Read which cases of a run passed, and what people said of the answers that they read."""
+def _read_run(run: Run, labels: Sequence[Label]) -> _JudgedRun:
+    """Read which cases of a run the judge passed, and the truths by labels of exactly the answers in this run."""
     people = PeopleLabels(labels, None)
     passed: dict[str, bool] = {}
     truths: dict[str, CaseTruth] = {}
-    for _, together in groupby(run.items(), key=lambda item: item.place):
-        items = list(together)
+    for _, items_of_case in groupby(run.items(), key=lambda item: item.place):
+        items = list(items_of_case)
         case = items[0].case
         passed[case.id] = find_verdict([item.result for item in items]).verdict == "passed"
-        # A case has one answer in each run, so a label that does not say which it is of counts for neither.
-        truth = people.find(case.id, None, digest_content(case.content))
+        # A case has another answer in each run, so a label counts only if it says which answer was read.
+        truth = people.find_truth(case.id, None, digest_content(case.content))
         if truth is not None and not truth.bound:
             truth = None
         truth = truth or read_stated_truth(case)
         if truth is not None and not truth.override and truth.heap in ("good", "bad", *OPEN):
             truths[case.id] = truth
-    return _Side(run, passed, truths)
+    return _JudgedRun(run, passed, truths)
 
 
-def _find_plan(first: _Side, second: _Side) -> LabelPlan | None:
+def _find_common_plan(first: _JudgedRun, second: _JudgedRun) -> LabelPlan | None:
     """Find the plan that drew the same questions of both runs; ``None`` without one."""
-    plans = [read_plan(side.run.folder) for side in (first, second)]
-    before, after = plans
-    if before is None or after is None or before.id != after.id:
+    first_plan, second_plan = [read_plan(judged.run.folder) for judged in (first, second)]
+    if first_plan is None or second_plan is None or first_plan.id != second_plan.id:
         return None
-    if (before.run, after.run) != (first.run.id, second.run.id) or before.against != second.run.id:
+    if (first_plan.run, second_plan.run) != (first.run.id, second.run.id) or first_plan.against != second.run.id:
         return None
-    problems = [find_plan_problem(side.run) for side in (first, second)]
+    problems = [find_plan_problem(judged.run) for judged in (first, second)]
     if any(problem is not None for problem in problems):
         return None
-    return before if [planned.case for planned in before.order] == [planned.case for planned in after.order] else None
+    first_cases = [planned.case for planned in first_plan.order]
+    second_cases = [planned.case for planned in second_plan.order]
+    return first_plan if first_cases == second_cases else None
 
 
 # ---------------------------------------------------------------- with a plan
 
 
 def _compare_planned(
-    first: _Side, second: _Side, questions: Sequence[str], plan: LabelPlan, looks: Sequence[Look]
+    first: _JudgedRun, second: _JudgedRun, questions: Sequence[str], plan: LabelPlan, looks: Sequence[Look]
 ) -> SystemDifference:
-    """Compare two systems by planned labels; there is no rate before all planned questions have both labels."""
-    planned = [drawn.case for drawn in plan.order]
+    """Compare two systems by planned labels; there is no rate before all planned questions have both labels.
+
+    Limits are for one look, or for every look where those do not hold.
+    """
+    planned = [planned_case.case for planned_case in plan.order]
     labelled = [case for case in planned if case in first.truths and case in second.truths]
     left = len(planned) - len(labelled)
     if left:
@@ -219,40 +222,47 @@ def _compare_planned(
             f"adjudge label {first.run.folder} and adjudge label {second.run.folder}"
         )
         return SystemDifference(rate=None, limit=None, because=because, questions=len(labelled), left=left, draw=draw)
-    truths = _digest_truths(first, second, planned)
-    reason = _find_why_not_once(plan, truths, looks)
-    share = None if reason is None else 1 - find_level(looks, plan.id)
+    truths_digest = _digest_truths(first, second, planned)
+    problem = _find_one_look_problem(plan, truths_digest, looks)
+    error_rate = None if problem is None else 1 - find_level(looks, plan.id)
+    # This plan cannot be extended. Further labels take a new plan, whose limits are stricter.
+    later_error_rate = 1 - find_level(looks, plan.id, later=1)
     return SystemDifference(
-        rate=_make_rate(first, second, questions, planned, share=share, later=1 - find_level(looks, plan.id, later=1)),
-        limit="one look" if reason is None else "every look",
-        because=reason or f"the {len(planned):,} planned questions are labelled, and this is the one look at them",
+        rate=_estimate_difference(
+            first, second, questions, planned, error_rate=error_rate, later_error_rate=later_error_rate
+        ),
+        limit="one look" if problem is None else "every look",
+        because=problem or f"the {len(planned):,} planned questions are labelled, and this is the one look at them",
         questions=len(planned),
         left=0,
-        draw=LabelDraw(name=plan.id, planned=True, complete=True, truths=truths, of="difference"),
+        draw=LabelDraw(name=plan.id, planned=True, complete=True, truths=truths_digest, of="difference"),
     )
 
 
-def _find_why_not_once(plan: LabelPlan, truths: str, looks: Sequence[Look]) -> str | None:
-    """Find why the limits for one look do not hold for a plan; ``None``: they do."""
+def _find_one_look_problem(plan: LabelPlan, truths_digest: str, looks: Sequence[Look]) -> str | None:
+    """Find the reason why the limits for one look do not hold for a plan; ``None`` if they hold."""
     if find_first_plan(looks) not in (None, plan.id):
         return "another plan of this run was looked at before, so the limits are those for every look"
-    if have_changed(looks, plan.id, truths, of="difference"):
+    if have_changed(looks, plan.id, truths_digest, of="difference"):
         return "the planned labels changed after a look at them, so the limits are those for every look"
     return None
 
 
-def _digest_truths(first: _Side, second: _Side, cases: Sequence[str]) -> str:
-    # In one order of the runs: a look at the difference the other way round is a look at the same labels.
-    sides = sorted((first, second), key=lambda side: side.run.id)
-    rows = [[case, *(side.truths[case].heap for side in sides)] for case in cases]
+def _digest_truths(first: _JudgedRun, second: _JudgedRun, cases: Sequence[str]) -> str:
+    """Digest the truths of cases in both runs, by which a look at the same labels is known again."""
+    # Ordered by the runs' ids: a look at the difference the other way round is a look at the same labels.
+    runs = sorted((first, second), key=lambda judged: judged.run.id)
+    rows = [[case, *(judged.truths[case].heap for judged in runs)] for case in cases]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def _mark_case(case: str) -> str:
+def _digest_id(case: str) -> str:
+    """Digest the id of a case to 16 characters, by which the record of looks knows the case."""
     return hashlib.sha256(case.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def _ask_for_more(labelled: int, draw: LabelDraw) -> SystemDifference:
+def _ask_for_more_labels(labelled: int, draw: LabelDraw) -> SystemDifference:
+    """Make a difference without a rate that says how many more questions have to be labelled."""
     because = (
         f"{labelled} questions are labelled in both runs, and with fewer than {FEWEST_QUESTIONS} the interval covers "
         f"less than it says; label {FEWEST_QUESTIONS - labelled} more"
@@ -263,30 +273,38 @@ def _ask_for_more(labelled: int, draw: LabelDraw) -> SystemDifference:
 # ---------------------------------------------------------------- the estimate
 
 
-def _make_rate(
-    first: _Side,
-    second: _Side,
+def _estimate_difference(
+    first: _JudgedRun,
+    second: _JudgedRun,
     questions: Sequence[str],
     labelled: Sequence[str],
     *,
-    share: float | None = None,
-    later: float | None = None,
+    error_rate: float | None = None,
+    later_error_rate: float | None = None,
 ) -> RateDifference:
-    """Make the difference; with ``share``, that of the looks which may go wrong, its limits hold at every look.
+    """Estimate how much more often people would pass the answers of the second run, from the ``labelled`` questions.
 
-    ``later`` is the share of another sample, where this one cannot be extended.
+    Without an ``error_rate``, the limits are for one look. With one, they hold at every look, and all looks together
+    miss the true difference at most that often. ``later_error_rate`` is the same for further labels, where they need a
+    new plan.
     """
-    judged = [second.passed[case] - first.passed[case] for case in questions]
-    places = {case: place for place, case in enumerate(questions)}
-    people = {places[case]: _find_bounds(first.truths[case].heap, second.truths[case].heap) for case in labelled}
-    quantile, later_quantile = [None if part is None else find_quantile(len(labelled), part) for part in (share, later)]
-    return make_rate_difference(judged, people, quantile=quantile, later_quantile=later_quantile)
+    judged_differences = [second.passed[case] - first.passed[case] for case in questions]
+    positions = {case: position for position, case in enumerate(questions)}
+    people_bounds = {
+        positions[case]: _find_bounds(first.truths[case].heap, second.truths[case].heap) for case in labelled
+    }
+    quantile, later_quantile = [
+        None if rate is None else find_quantile(len(labelled), rate) for rate in (error_rate, later_error_rate)
+    ]
+    return make_rate_difference(judged_differences, people_bounds, quantile=quantile, later_quantile=later_quantile)
 
 
 _BOUNDS: dict[TruthHeap, tuple[int, int]] = {"good": (1, 1), "bad": (0, 0)}
+"""The least and the greatest number of passes of an answer by its truth; 0 and 1 where people did not settle it."""
 
 
 def _find_bounds(before: TruthHeap, after: TruthHeap) -> tuple[int, int]:
     """Find the least and the greatest difference of a question: an answer that people did not settle may be either."""
-    (before_least, before_most), (after_least, after_most) = (_BOUNDS.get(heap, (0, 1)) for heap in (before, after))
+    before_least, before_most = _BOUNDS.get(before, (0, 1))
+    after_least, after_most = _BOUNDS.get(after, (0, 1))
     return after_least - before_most, after_most - before_least

@@ -1,4 +1,4 @@
-"""The labels of a run's own queue, and the strata of its plan.
+"""The labels that a run's own queue has, and the plan in its folder.
 
 Labels of another content are left out in ``people.py`` (``PeopleLabels``); where labels join a data set, in
 ``dataset/case_labels.py``.
@@ -19,7 +19,7 @@ from adjudge.formats.text import show
 from adjudge.labels.plan import find_designs, find_plan_problem, read_plan
 from adjudge.labels.queue import open_label_queue
 from adjudge.labels.source import STORE_FILE
-from adjudge.measurement.label_origin import Planned
+from adjudge.measurement.label_origin import KnownPlan
 from adjudge.runs.folder import Run
 
 
@@ -28,54 +28,59 @@ def read_run_labels(run: Run) -> tuple[Label, ...]:
 
     Of a run that is read without leaving a trace in its folder, a copy of their file is read.
     """
-    place = run.folder / STORE_FILE
-    if not place.is_file():
+    label_file = run.folder / STORE_FILE
+    if not label_file.is_file():
         return ()
-    with _make_usable(place, copy=run.store.reads_as == "look") as store, open_label_queue(run, store=store) as queue:
+    leaves_no_trace = run.store.reads_as == "look"
+    with (
+        _make_writable(label_file, copy=leaves_no_trace) as store,
+        open_label_queue(run, store=store) as queue,
+    ):
         return tuple(queue.labels())
 
 
 @contextmanager
-def _make_usable(place: Path, *, copy: bool) -> Iterator[Path]:
-    """Open a file of labels, or a copy where it is read-only: to open one brings its cases up to date.
+def _make_writable(label_file: Path, *, copy: bool) -> Iterator[Path]:
+    """Yield the path of a label file that may be written to: the file itself, or a temporary copy of it.
 
-    Raises ``UsageError``.
+    Opening a label queue writes to its file, because it brings the queue's cases up to date. So a copy is made where
+    the file is read-only, and where ``copy`` asks for one. Raises ``UsageError`` for a file that cannot be read.
     """
-    if is_writable(place) and not copy:
-        yield place
+    if is_writable(label_file) and not copy:
+        yield label_file
         return
     with TemporaryDirectory(prefix="adjudge-labels-", ignore_cleanup_errors=True) as folder:
-        copied_place = Path(folder) / place.name
+        copied_file = Path(folder) / label_file.name
         try:
             with (
-                closing(open_sqlite(place, mode="look")) as original,
-                closing(open_sqlite(copied_place, mode="make")) as copied,
+                closing(open_sqlite(label_file, mode="look")) as original,
+                closing(open_sqlite(copied_file, mode="make")) as copied,
             ):
                 original.backup(copied)
         except UNUSABLE as error:
-            raise UsageError(f"{place} cannot be read as labels: {show(str(error))}; restore the file") from None
-        yield copied_place
+            raise UsageError(f"{label_file} cannot be read as labels: {show(str(error))}; restore the file") from None
+        yield copied_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
     """The plan in a run's folder, or the reason why it is not relied on; nothing where there is none."""
 
-    planned: Planned | None = None
+    known_plan: KnownPlan | None = None
     """The plan, if it is one of what the run holds."""
     problem: str = ""
     """The reason why it is not relied on."""
-    distrusted: str | None = None
-    """The id of a plan that is not."""
+    distrusted_plan: str | None = None
+    """The id of the plan that is not relied on."""
 
 
 def read_plan_file(run: Run, labels: Sequence[Label]) -> PlanFile:
-    """Compare the plan in a run's folder with the run, which is read once more where there is one."""
+    """Read the plan in a run's folder, and check that it fits the run, which is read once more where there is one."""
     plan = read_plan(run.folder)
     if plan is None:
         return PlanFile()
     problem = find_plan_problem(run)
     if problem is not None:
-        return PlanFile(problem=problem, distrusted=plan.id)
+        return PlanFile(problem=problem, distrusted_plan=plan.id)
     sizes = {stratum.name: stratum.size for stratum in plan.strata}
-    return PlanFile(planned=Planned(plan=plan.id, sizes=sizes, designs=find_designs(plan, labels)))
+    return PlanFile(known_plan=KnownPlan(plan=plan.id, sizes=sizes, designs=find_designs(plan, labels)))

@@ -1,4 +1,9 @@
-"""Verdicts beside labels, counted case by case: a few bytes for each labelled case, nothing for any other."""
+"""Counts of a judge's verdicts and people's labels, case by case, from which a measurement is computed.
+
+A labelled case takes a few bytes and any other case none, so that a run may have millions. The values of the labelled
+cases are kept in arrays. A case has the same index in each: 0 is the first labelled case, whatever its number in the
+run. A heap is what people made of a case, such as ``good``, ``bad`` or ``unresolved`` (``TruthHeap``).
+"""
 
 from __future__ import annotations
 
@@ -29,11 +34,13 @@ VERDICTS: tuple[LabelledVerdict, ...] = ("failed", "passed", "undecided", "first
 
 HEAPS: tuple[TruthHeap, ...] = ("bad", "good", "first", "second", "tie", "number", "cannot_tell", "unresolved")
 
-_OF_VERDICT: dict[LabelledVerdict, Category] = {"failed": False, "passed": True, "undecided": None}
+_VERDICT_CATEGORIES: dict[LabelledVerdict, Category] = {"failed": False, "passed": True, "undecided": None}
+"""The categories of a confusion matrix; any other verdict is a category by its own name."""
 
 _AGREEING: dict[LabelledVerdict, TruthHeap] = {"passed": "good", "failed": "bad"}
 
-_OF_HEAP: dict[TruthHeap, Category] = {"bad": False, "good": True}
+_HEAP_CATEGORIES: dict[TruthHeap, Category] = {"bad": False, "good": True}
+"""The categories of a confusion matrix; any other heap is a category by its own name."""
 
 PREFERENCES: tuple[TruthHeap, ...] = ("first", "tie", "second")
 
@@ -44,13 +51,15 @@ _HEAP_CODES = {heap: code for code, heap in enumerate(HEAPS)}
 _UNDECIDED = _VERDICT_CODES["undecided"]
 
 _MOST_REPEATS = 65_535
+"""Judgements of one case that are counted."""
 
-_MOST_KNOWN = 4_096
+_MOST_REMEMBERED = 4_096
+"""Results that are remembered, so that equal cases share one and need not be computed again."""
 
 _CHUNK = 65_536
 
 NO_TIME = -(2**63)
-"""The number in place of the moment of a label that has none."""
+"""The number in place of the time of a label that has none."""
 
 MOST_SAMPLED = 20_000
 """Cases whose properties are compared with the judge's errors; up to twice as many are kept on the way."""
@@ -75,32 +84,33 @@ class TalliedCase(ShownCase, Protocol):
 
 @dataclass(slots=True)
 class _Codes:
-    """Names as numbers, in the order in which they come."""
+    """A number for each different value (such as a group's name), in the order in which they come, from 0."""
 
     codes: dict[Hashable, int] = field(default_factory=dict)
 
-    def find(self, name: Hashable) -> int:
-        """Find the number of a name; a new one gets the next."""
-        code = self.codes.get(name)
+    def find_code(self, value: Hashable) -> int:
+        """Find the number of a value; a new value gets the next number."""
+        code = self.codes.get(value)
         if code is None:
-            code = self.codes[name] = len(self.codes)
+            code = self.codes[value] = len(self.codes)
         return code
 
     @property
-    def names(self) -> list[Hashable]:
+    def values(self) -> list[Hashable]:
+        """The values, each at the index that is its number."""
         return list(self.codes)
 
 
 @dataclass(slots=True)
 class _Ratings:
-    """The labels of one rater, as places among the labelled cases and numbers of values."""
+    """The labels of one rater: the index of each case that the rater labelled, and the code of the label's value."""
 
-    places: array[int] = field(default_factory=lambda: array("i"))
-    values: array[int] = field(default_factory=lambda: array("i"))
+    indexes: array[int] = field(default_factory=lambda: array("i"))
+    value_codes: array[int] = field(default_factory=lambda: array("i"))
 
 
 class AlikeCases(NamedTuple):
-    """Labelled cases of one verdict and one truth that were drawn alike."""
+    """Labelled cases of one verdict and one heap that were drawn in the same way, and how many they are."""
 
     verdict: LabelledVerdict
     heap: TruthHeap
@@ -109,29 +119,35 @@ class AlikeCases(NamedTuple):
 
 
 class _Pattern(NamedTuple):
-    """The common part of many labelled cases: verdict and truth, judgements, and how they were drawn."""
+    """The values that many labelled cases have in common, so that each keeps only the number of its pattern."""
 
     verdict: int
+    """The verdict's index in ``VERDICTS``."""
     heap: int
+    """The heap's index in ``HEAPS``."""
     passes: int
     fails: int
     judgements: int
     forward: int
+    """For a pair, the preference in the order ab, as an index in ``VERDICTS``."""
     backward: int
+    """For a pair, the preference in the order ba, as an index in ``VERDICTS``."""
     designs: tuple[LabelDesign, ...]
 
 
 class TalliedProperties(NamedTuple):
-    """The properties of a labelled case; of a pair, how its first content differs."""
+    """The properties of a labelled case's content; of a pair, those of the first content minus the second's."""
 
     length: float
-    """NaN where there is no content."""
+    """The logarithm of the length, or the difference of both; NaN where there is no content."""
     formatted: float
+    """1.0 if it has Markdown or HTML in it, else 0.0; of a pair 1.0, 0.0 or -1.0. NaN where there is no content."""
     language: str
+    """The language; of a pair, that of the first content."""
 
 
 class MeasurementTally:
-    """Verdicts and labels on their way to a ``Measurement``, on one criterion or the whole."""
+    """Counts of verdicts and labels, on one criterion or the whole, to which one case after the other is added."""
 
     def __init__(self, criterion: str | None, *, most: int, by: str | None = None) -> None:
         self.criterion = criterion
@@ -151,20 +167,22 @@ class MeasurementTally:
         """Labelled comparisons."""
         self.scores, self.numbers = array("d"), array("d")
         self.groups = array("i")
-        self.moments = array("q")
+        self.first_label_times = array("q")
         """The time at which each labelled case got its first label, in microseconds; ``NO_TIME`` is unknown."""
-        self.marks, self.contents = array("Q"), array("Q")
+        self.id_digests, self.content_digests = array("Q"), array("Q")
         """Digests of the ids of the labelled cases, and of their contents with their tasks; 0 where there is none."""
         self.not_blind = 0
         """Labelled cases of which a label is not known to be blind."""
         self._by = by
+        """The property that cases are compared by: ``group`` or a key of their metadata; ``None`` is none."""
         self._patterns, self._groups, self._kinds, self._values = _Codes(), _Codes(), _Codes(), _Codes()
-        self._pattern, self._kind = array("i"), array("i")
-        self._known: dict[tuple[int, int], tuple[CaseVerdict, CaseTruth, int]] = {}
-        """The patterns of verdicts and truths that come again and again as the same objects."""
+        self._pattern_codes, self._kind_codes = array("i"), array("i")
+        self._remembered: dict[tuple[int, int], tuple[CaseVerdict, CaseTruth, int]] = {}
+        """The pattern's code for a verdict and a truth, by the ids of both objects: many cases share the same two."""
         self._stride = 1
         """Properties are kept of every case, every second, every fourth and so on: those of a sample will do."""
-        self._length, self._formatted, self._language = array("d"), array("d"), array("i")
+        self._lengths, self._formatted, self._language_codes = array("d"), array("d"), array("i")
+        """Properties of the sampled cases: the case with the index i has the row i // ``_stride``."""
         self._languages = _Codes()
         self._ratings: dict[str, _Ratings] = {}
 
@@ -175,12 +193,12 @@ class MeasurementTally:
         case: TalliedCase,
         *,
         criteria_agree: bool = False,
-        moment: int = NO_TIME,
+        first_label_time: int = NO_TIME,
     ) -> None:
         """Count a case; ``truth`` is ``None`` where nobody labelled it.
 
-        ``criteria_agree`` is whether the judge agrees with people on every labelled criterion; ``moment`` is when the
-        case got its first label.
+        ``criteria_agree`` is whether the judge agrees with people on every labelled criterion. ``first_label_time`` is
+        when the case got its first label, in microseconds since 1970.
         """
         verdict = verdict_of_case.verdict
         self.cases[verdict] += 1
@@ -198,46 +216,46 @@ class MeasurementTally:
         self.table[verdict, heap] += 1
         self.not_blind += not truth.blind
         self._keep_labelled(verdict_of_case, truth, heap, case)
-        self.moments.append(moment)
+        self.first_label_times.append(first_label_time)
         if not _agrees_with_people(verdict, heap):
             self.disagreements.add(verdict_of_case, truth, case, criteria_agree=criteria_agree)
 
     def _keep_labelled(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> None:
-        """Keep what is computed with of a labelled case: some bytes in each array, at one place."""
-        at = len(self._pattern)
-        self._pattern.append(self._find_pattern(verdict, truth, heap, case))
+        """Append the values of a labelled case to the arrays, each at the same index."""
+        index = len(self._pattern_codes)
+        self._pattern_codes.append(self._find_pattern_code(verdict, truth, heap, case))
         self.scores.append(math.nan if verdict.score is None else verdict.score)
         self.numbers.append(_read_number(truth.value))
-        self.marks.append(_digest_text(case.id))
+        self.id_digests.append(_digest_text(case.id))
         texts = case.read_texts()
         content, task = texts.content, texts.task
-        self.contents.append(_digest_text(f"{len(task)}:{task}{content}") if content and content != ERASED else 0)
+        self.content_digests.append(
+            _digest_text(f"{len(task)}:{task}{content}") if content and content != ERASED else 0
+        )
         # A case without a group is a group of its own, which no name has to be kept for.
         group = case.group
-        self.groups.append(-1 - at if group is None else self._groups.find(group))
+        self.groups.append(-1 - index if group is None else self._groups.find_code(group))
         if self._by is not None:
-            self._kind.append(self._kinds.find(case.find_kind(self._by)))
+            self._kind_codes.append(self._kinds.find_code(case.find_kind(self._by)))
         for rater, value in truth.ratings.items():
             ratings = self._ratings.get(rater)
             if ratings is None:
                 ratings = self._ratings[rater] = _Ratings()
-            ratings.places.append(at)
-            ratings.values.append(self._values.find((type(value) is bool, value)))
-        if at % self._stride == 0:
+            ratings.indexes.append(index)
+            # With the type, because 1 equals True and would get its code.
+            ratings.value_codes.append(self._values.find_code((type(value) is bool, value)))
+        if index % self._stride == 0:
             self._keep_properties(case)
 
-    def _find_pattern(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> int:
-        """Find the number that stands for all that is counted of a case, or give it one; a pair is counted as such.
-
-        Equal cases share one.
-        """
+    def _find_pattern_code(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> int:
+        """Find the code of a labelled case's pattern, which equal cases share; count the case if it is a pair."""
         orders = case.orders
         self.pairs += orders is not None
-        remembered = self._known.get((id(verdict), id(truth))) if orders is None else None
+        remembered = self._remembered.get((id(verdict), id(truth))) if orders is None else None
         if remembered is not None:
             _, _, code = remembered
             return code
-        # Any word may be the side of an order.
+        # Whatever is no preference counts as undecided.
         forward, backward = (_VERDICT_CODES.get(side, _UNDECIDED) for side in orders or (None, None))  # type: ignore[call-overload]
         pattern = _Pattern(
             verdict=_VERDICT_CODES[verdict.verdict],
@@ -249,32 +267,33 @@ class MeasurementTally:
             backward=backward,
             designs=truth.designs,
         )
-        code = self._patterns.find(pattern)
-        if orders is None and len(self._known) < _MOST_KNOWN:
-            # The objects are kept with it: another could have the id of one that is gone.
-            self._known[id(verdict), id(truth)] = (verdict, truth, code)
+        code = self._patterns.find_code(pattern)
+        if orders is None and len(self._remembered) < _MOST_REMEMBERED:
+            # Both objects are kept with the code: if one were freed, a new object could get its id.
+            self._remembered[id(verdict), id(truth)] = (verdict, truth, code)
         return code
 
     def _keep_properties(self, case: TalliedCase) -> None:
-        """Keep length, format and language of a sampled case; of a pair, the first side's less the second's.
+        """Keep length, format and language of a sampled case; of a pair, the first content's minus the second's.
 
-        The language is that of the first side.
+        The language is that of the first content. Once 40,000 cases are kept, every second one is dropped, and from
+        then on half as many are sampled.
         """
-        sides = case.read_properties()
-        first, second = sides[0] if sides else None, sides[1] if len(sides) > 1 else None
-        self._length.append(math.nan if first is None else first.length - (second.length if second else 0.0))
+        contents = case.read_properties()
+        first = contents[0] if contents else None
+        second = contents[1] if len(contents) > 1 else None
+        self._lengths.append(math.nan if first is None else first.length - (second.length if second else 0.0))
         self._formatted.append(math.nan if first is None else first.formatted - (second.formatted if second else 0))
-        self._language.append(self._languages.find(first.language if first else ""))
-        if len(self._length) >= 2 * MOST_SAMPLED:
-            # Every second one is left out, from the second on, and of those to come as well.
+        self._language_codes.append(self._languages.find_code(first.language if first else ""))
+        if len(self._lengths) >= 2 * MOST_SAMPLED:
             self._stride *= 2
-            self._length, self._formatted = self._length[::2], self._formatted[::2]
-            self._language = self._language[::2]
+            self._lengths, self._formatted = self._lengths[::2], self._formatted[::2]
+            self._language_codes = self._language_codes[::2]
 
     @property
     def labelled(self) -> int:
         """Cases with labels, overrides left out."""
-        return len(self._pattern)
+        return len(self._pattern_codes)
 
     @property
     def raters(self) -> tuple[str, ...]:
@@ -286,172 +305,211 @@ class MeasurementTally:
         """Labelled cases whose content and task another labelled case has as well; the first of each is not counted."""
         import numpy as np
 
-        digests = np.frombuffer(self.contents, dtype=np.uint64)[np.frombuffer(self.contents, dtype=np.uint64) > 0]
-        return len(digests) - len(np.unique(digests))
+        digests = np.frombuffer(self.content_digests, dtype=np.uint64)
+        known_digests = digests[digests > 0]  # 0 is a case without content
+        return len(known_digests) - len(np.unique(known_digests))
 
     def list_plans(self) -> list[str]:
         """The plans that drew some of the labelled cases."""
         return sorted({design.plan for pattern in self._list_patterns() for design in pattern.designs})
 
-    def list_places(self, heaps: tuple[TruthHeap, ...]) -> Sequence[int]:
-        """List the places of the labelled cases in these heaps."""
+    def find_indexes(self, heaps: tuple[TruthHeap, ...]) -> Sequence[int]:
+        """Find the indexes of the labelled cases whose heap is one of these."""
         import numpy as np
 
+        if not self.labelled:
+            return array("i")
         heap_codes = {_HEAP_CODES[heap] for heap in heaps}
+        # Asked once for each pattern, and then looked up for each case by the code of its pattern.
         is_in_heaps = np.array([pattern.heap in heap_codes for pattern in self._list_patterns()], dtype=bool)
-        return _to_array(np.flatnonzero(is_in_heaps[self._take_codes(None)])) if self.labelled else array("i")
+        return _to_array(np.flatnonzero(is_in_heaps[self._take_pattern_codes(None)]))
 
-    def judged(self, places: Sequence[int]) -> Iterator[Category]:
-        """The judge's labels of some of the labelled cases."""
+    def list_judged(self, indexes: Sequence[int]) -> Iterator[Category]:
+        """List the judge's verdicts on the cases with these indexes, as categories of a confusion matrix."""
         categories: list[Category] = []
         for pattern in self._list_patterns():
             verdict = VERDICTS[pattern.verdict]
-            categories.append(_OF_VERDICT.get(verdict, verdict))
-        return map(categories.__getitem__, self._list_codes(places))
+            categories.append(_VERDICT_CATEGORIES.get(verdict, verdict))
+        return map(categories.__getitem__, self._list_pattern_codes(indexes))
 
-    def truth(self, places: Sequence[int]) -> Iterator[Category]:
-        """The true labels of some of the labelled cases."""
+    def list_truths(self, indexes: Sequence[int]) -> Iterator[Category]:
+        """List people's truths of the cases with these indexes, as categories of a confusion matrix."""
         categories: list[Category] = []
         for pattern in self._list_patterns():
             heap = HEAPS[pattern.heap]
-            categories.append(_OF_HEAP.get(heap, heap))
-        return map(categories.__getitem__, self._list_codes(places))
+            categories.append(_HEAP_CATEGORIES.get(heap, heap))
+        return map(categories.__getitem__, self._list_pattern_codes(indexes))
 
-    def count_patterns(self, places: Sequence[int]) -> list[AlikeCases]:
-        """Count some of the labelled cases by verdict, truth and design, in no order."""
+    def count_alike_cases(self, indexes: Sequence[int]) -> list[AlikeCases]:
+        """Count the cases with these indexes by verdict, heap and design, in no order."""
         import numpy as np
 
-        numbers = np.bincount(self._take_codes(places), minlength=len(self._patterns.codes)).tolist()
+        numbers = np.bincount(self._take_pattern_codes(indexes), minlength=len(self._patterns.codes)).tolist()
         return [
             AlikeCases(VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs, number)
             for pattern, number in zip(self._list_patterns(), numbers, strict=True)
             if number
         ]
 
-    def list_groups(self, places: Sequence[int]) -> Sequence[int] | None:
-        """The groups of some of the labelled cases; ``None`` where each is a group of its own."""
+    def list_groups(self, indexes: Sequence[int]) -> Sequence[int] | None:
+        """List the numbers of the groups of the cases with these indexes; ``None`` if no two are of one group."""
         if not self._groups.codes:
             return None
         import numpy as np
 
-        groups = np.frombuffer(self.groups, dtype=np.intc)[np.asarray(places, dtype=np.intp)]
+        groups = np.frombuffer(self.groups, dtype=np.intc)[np.asarray(indexes, dtype=np.intp)]
         return _to_array(groups) if len(np.unique(groups)) < len(groups) else None
 
-    def list_kinds(self, places: Sequence[int]) -> list[str]:
-        """List the kinds that the cases are compared by."""
-        names = ["(none)" if name is None else str(name) for name in self._kinds.names]
-        return [names[self._kind[at]] for at in places]
+    def list_kinds(self, indexes: Sequence[int]) -> list[str]:
+        """List the values of the property that cases are compared by (``by``), for the cases with these indexes."""
+        names = ["(none)" if name is None else str(name) for name in self._kinds.values]
+        return [names[self._kind_codes[index]] for index in indexes]
 
-    def list_rows(self, places: Sequence[int]) -> Iterator[AlikeCases]:
-        """Verdict, truth and design of some of the labelled cases, each by itself."""
+    def list_rows(self, indexes: Sequence[int]) -> Iterator[AlikeCases]:
+        """List verdict, heap and designs of the cases with these indexes, each case by itself."""
         rows = [
             AlikeCases(VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs)
             for pattern in self._list_patterns()
         ]
-        return map(rows.__getitem__, self._list_codes(places))
+        return map(rows.__getitem__, self._list_pattern_codes(indexes))
 
-    def list_designs(self, places: Sequence[int]) -> Iterator[tuple[LabelDesign, ...]]:
-        """List the designs by which some of the labelled cases were drawn."""
+    def list_designs(self, indexes: Sequence[int]) -> Iterator[tuple[LabelDesign, ...]]:
+        """List the designs by which the cases with these indexes were drawn."""
         designs = [pattern.designs for pattern in self._list_patterns()]
-        return map(designs.__getitem__, self._list_codes(places))
+        return map(designs.__getitem__, self._list_pattern_codes(indexes))
 
-    def list_sampled(self, places: Sequence[int]) -> Sequence[int]:
-        """List at most 20,000 of some of the labelled cases, evenly spread, whose properties are kept."""
-        sampled = [at for at in places if at % self._stride == 0]
-        return sampled[:: -(-len(sampled) // MOST_SAMPLED)] if len(sampled) > MOST_SAMPLED else sampled
+    def list_sampled(self, indexes: Sequence[int]) -> Sequence[int]:
+        """List those of the indexes whose cases have their properties kept, at most 20,000 and evenly spread."""
+        sampled = [index for index in indexes if index % self._stride == 0]
+        if len(sampled) <= MOST_SAMPLED:
+            return sampled
+        step = math.ceil(len(sampled) / MOST_SAMPLED)
+        return sampled[::step]
 
-    def read_properties(self, places: Sequence[int]) -> dict[int, TalliedProperties]:
-        """The properties of sampled cases, by their places among the labelled ones."""
-        names = self._languages.names
-        return {
-            at: TalliedProperties(
-                length=self._length[row], formatted=self._formatted[row], language=str(names[self._language[row]])
+    def read_properties(self, indexes: Sequence[int]) -> dict[int, TalliedProperties]:
+        """Read the properties of sampled cases (``list_sampled``), by their indexes."""
+        languages = self._languages.values
+        properties: dict[int, TalliedProperties] = {}
+        for index in indexes:
+            row = index // self._stride
+            properties[index] = TalliedProperties(
+                length=self._lengths[row],
+                formatted=self._formatted[row],
+                language=str(languages[self._language_codes[row]]),
             )
-            for at, row in ((at, at // self._stride) for at in places)
-        }
+        return properties
 
-    def list_repeats(self, places: Sequence[int]) -> list[list[bool | None]]:
-        """Each judgement of some of the labelled cases, in no order; ``None`` is undecided. Equal lists are one."""
+    def list_repeats(self, indexes: Sequence[int]) -> list[list[bool | None]]:
+        """List all judgements of each of the cases with these indexes: passed, failed, or ``None`` for undecided.
+
+        The judgements of a case are in no order, and equal cases share one list.
+        """
         judgements: list[list[bool | None]] = [
             [True] * pattern.passes
             + [False] * pattern.fails
             + [None] * (pattern.judgements - pattern.passes - pattern.fails)
             for pattern in self._list_patterns()
         ]
-        return [judgements[code] for code in self._list_codes(places)]
+        return [judgements[code] for code in self._list_pattern_codes(indexes)]
 
-    def list_orders(self, places: Sequence[int] | None = None) -> Iterator[tuple[LabelledVerdict, LabelledVerdict]]:
-        """List the judge's preference in each order of labelled pairs."""
+    def list_orders(self, indexes: Sequence[int] | None = None) -> Iterator[tuple[LabelledVerdict, LabelledVerdict]]:
+        """List the judge's preferences in the orders ab and ba of the pairs with these indexes, or of all."""
         preferences = [(VERDICTS[pattern.forward], VERDICTS[pattern.backward]) for pattern in self._list_patterns()]
-        return map(preferences.__getitem__, self._list_codes(places))
+        return map(preferences.__getitem__, self._list_pattern_codes(indexes))
 
     def list_ratings(self) -> tuple[list[dict[str, Category]], list[int]]:
-        """List people's labels of each case that at least two of them decided, and the places of these cases.
+        """List people's labels of each case that at least two of them decided, and the indexes of these cases.
 
-        Cases of which the same was said share one mapping.
+        The labels of a case are a mapping from rater to value. Cases with equal labels share one mapping.
+        """
+        rows = self._select_shared_ratings()
+        if not sum(len(indexes) for indexes, _ in rows):
+            return [], []
+        import numpy as np
+
+        # One entry for each label, in three arrays that are then sorted by case.
+        case_indexes = np.concatenate([indexes for indexes, _ in rows])
+        value_codes = np.concatenate([codes for _, codes in rows])
+        rater_numbers = np.repeat(np.arange(len(rows)), [len(indexes) for indexes, _ in rows])
+        order = np.argsort(case_indexes, kind="stable")
+        labelled_indexes, starts = np.unique(case_indexes[order], return_index=True)
+        labels_per_case = np.diff([*starts.tolist(), len(case_indexes)]).tolist()
+        raters, values = list(self._ratings), self._list_values()
+        shared = dict[tuple[tuple[int, int], ...], dict[str, Category]]()
+        labels = zip(rater_numbers[order].tolist(), value_codes[order].tolist(), strict=True)
+        mappings = []
+        for number in labels_per_case:
+            key = tuple(islice(labels, number))
+            mapping = shared.get(key)
+            if mapping is None:
+                mapping = {raters[rater_number]: values[value_code] for rater_number, value_code in key}
+                if len(shared) < _MOST_REMEMBERED:
+                    shared[key] = mapping
+            mappings.append(mapping)
+        return mappings, labelled_indexes.tolist()
+
+    def _select_shared_ratings(self) -> list[tuple[NDArray[np.intc], NDArray[np.intc]]]:
+        """Select, for each rater, the decided labels of the cases that another rater decided too.
+
+        Returns for each rater two arrays of one length: the indexes of the cases, and the codes of the labels' values.
         """
         import numpy as np
 
-        values = [value for _, value in self._values.codes]  # type: ignore[misc] - pairs
-        decided = np.array([value != CANNOT_TELL and value is not None for value in values], dtype=bool)
-        several = np.zeros(self.labelled, dtype=np.int32)
+        is_decided_value = np.array(
+            [value != CANNOT_TELL and value is not None for value in self._list_values()], dtype=bool
+        )
+        raters_per_case = np.zeros(self.labelled, dtype=np.int32)
         decided_ratings: list[tuple[NDArray[np.intc], NDArray[np.intc]]] = []
         for ratings in self._ratings.values():
-            places, codes = (np.frombuffer(numbers, dtype=np.intc) for numbers in (ratings.places, ratings.values))
-            is_decided = decided[codes]
-            decided_ratings.append((places[is_decided], codes[is_decided]))
-            several[places[is_decided]] += 1
-        rows = [(places[several[places] > 1], codes[several[places] > 1]) for places, codes in decided_ratings]
-        if not sum(len(places) for places, _ in rows):
-            return [], []
-        at = np.concatenate([places for places, _ in rows])
-        code = np.concatenate([codes for _, codes in rows])
-        rater = np.repeat(np.arange(len(rows)), [len(places) for places, _ in rows])
-        order = np.argsort(at, kind="stable")
-        labelled_places, starts = np.unique(at[order], return_index=True)
-        names, shared = list(self._ratings), dict[tuple[tuple[int, int], ...], dict[str, Category]]()
-        listed = zip(rater[order].tolist(), code[order].tolist(), strict=True)
-        mappings = []
-        for number in np.diff([*starts.tolist(), len(at)]).tolist():
-            key = tuple(islice(listed, number))
-            row = shared.get(key)
-            if row is None:
-                row = {names[rater_code]: values[value_code] for rater_code, value_code in key}
-                if len(shared) < _MOST_KNOWN:
-                    shared[key] = row
-            mappings.append(row)
-        return mappings, labelled_places.tolist()
+            indexes = np.frombuffer(ratings.indexes, dtype=np.intc)
+            codes = np.frombuffer(ratings.value_codes, dtype=np.intc)
+            is_decided = is_decided_value[codes]
+            decided_ratings.append((indexes[is_decided], codes[is_decided]))
+            raters_per_case[indexes[is_decided]] += 1
+        return [
+            (indexes[raters_per_case[indexes] > 1], codes[raters_per_case[indexes] > 1])
+            for indexes, codes in decided_ratings
+        ]
+
+    def _list_values(self) -> list[LabelValue]:
+        """List the values of labels, each at the index that is its code."""
+        return [value for _, value in self._values.codes]  # type: ignore[misc] - pairs
 
     def _list_patterns(self) -> list[_Pattern]:
-        return self._patterns.names  # type: ignore[return-value] - what was put in
+        return self._patterns.values  # type: ignore[return-value] - what was put in
 
-    def _take_codes(self, places: Sequence[int] | None) -> NDArray[np.intc]:
+    def _take_pattern_codes(self, indexes: Sequence[int] | None) -> NDArray[np.intc]:
+        """Take the codes of the patterns of the cases with these indexes, as an array; ``None`` takes those of all."""
         import numpy as np
 
-        every = np.frombuffer(self._pattern, dtype=np.intc) if self._pattern else np.zeros(0, dtype=np.intc)
-        return every if places is None else every[np.asarray(places, dtype=np.intp)]
+        codes = np.frombuffer(self._pattern_codes, dtype=np.intc) if self._pattern_codes else np.zeros(0, dtype=np.intc)
+        return codes if indexes is None else codes[np.asarray(indexes, dtype=np.intp)]
 
-    def _list_codes(self, places: Sequence[int] | None) -> Iterator[int]:
-        codes = self._take_codes(places)
+    def _list_pattern_codes(self, indexes: Sequence[int] | None) -> Iterator[int]:
+        """Yield the same codes as numbers of Python, converted in chunks because there may be millions."""
+        codes = self._take_pattern_codes(indexes)
         for start in range(0, len(codes), _CHUNK):
             yield from codes[start : start + _CHUNK].tolist()
 
 
 def _digest_text(text: str) -> int:
-    """A number of 64 bits that only this text is likely to have."""
+    """Digest a text to a number of 64 bits, which is never 0: 0 is a text that is not there."""
     raw = text.encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest()) or 1
 
 
 def _to_array(values: NDArray[Any]) -> array[int]:
+    """Copy numbers of numpy into an array of Python's, which takes 4 bytes for each."""
     import numpy as np
 
     return array("i", values.astype(np.intc).tobytes())
 
 
 def _agrees_with_people(verdict: LabelledVerdict, heap: TruthHeap) -> bool:
+    """Return whether a verdict agrees with the truth; a label that is a number contradicts no verdict."""
     return _AGREEING.get(verdict) == heap or heap in (verdict, "number")
 
 
 def _read_number(value: LabelValue) -> float:
+    """Read a label as a number (true is 1); NaN for a label that is a text or none."""
     return float(value) if isinstance(value, int | float) else math.nan

@@ -20,7 +20,7 @@ from adjudge.formats.text import show
 from adjudge.labels.truth import LabelledVerdict
 from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
-from adjudge.measurement.disagreement import MOST
+from adjudge.measurement.disagreement import MOST_DISAGREEMENTS
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, read_stated_truth
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
@@ -41,7 +41,7 @@ def measure_file(
     limits: IntervalMethod | None = None,
     alternative: bool = False,
     epsilon: float = EPSILON,
-    most_disagreements: int = MOST,
+    most_disagreements: int = MOST_DISAGREEMENTS,
 ) -> tuple[Measurement, ...]:
     """Measure judges whose verdicts are in a file: each model of a file of labels, or one rater of a data set.
 
@@ -89,9 +89,9 @@ def measure_file(
 
 
 def _is_label_file(name: str) -> bool:
-    """Return whether the first row of a file is a label's: it has a case, a rater and a value.
+    """Return whether a file is one of labels, and no data set: its first row has a case, a rater and a value.
 
-    Raises ``UsageError``.
+    Raises ``UsageError`` for a file without a row.
     """
     form, gz = find_format(name, None)
     for _, row in read_rows(name, form, None, gz=gz):
@@ -103,14 +103,17 @@ def _measure_models(
     name: str, judge: str | None, labels: Iterable[Label], options: MeasurementOptions
 ) -> tuple[Measurement, ...]:
     """Measure the models of a file of labels, which is read once; its verdicts and people's labels are kept."""
-    by_model: dict[str, _Verdicts] = {}
-    subjects: dict[str, dict[str, str]] = {}
-    people = PeopleLabels(chain(_separate_models(stream_labels(name), by_model, subjects), labels), options.criterion)
+    # Both are filled while ``PeopleLabels`` takes the labels of people from the file.
+    verdicts_by_model: dict[str, _Verdicts] = {}
+    subjects_by_model: dict[str, dict[str, str]] = {}
+    labels_of_people = _separate_models(stream_labels(name), verdicts_by_model, subjects_by_model)
+    people = PeopleLabels(chain(labels_of_people, labels), options.criterion)
     measurements = []
-    for model in _find_models(name, list(by_model), judge):
-        comparison, subjects_of_cases = Comparison(people, options), subjects.pop(model, {})
-        for place, (case, verdicts) in enumerate(by_model.pop(model).items()):
-            subject = subjects_of_cases.get(case)
+    for model in _find_models(name, list(verdicts_by_model), judge):
+        # Taken out, so that the memory of a model that is measured is free for the next.
+        comparison, subjects = Comparison(people, options), subjects_by_model.pop(model, {})
+        for place, (case, verdicts) in enumerate(verdicts_by_model.pop(model).items()):
+            subject = subjects.get(case)
             comparison.add(JudgedCase(id=case, place=place, case=None, subject=subject, verdicts=verdicts))
         measurements.append(comparison.finish(judge=model, data=Path(name).name))
     return tuple(measurements)
@@ -121,24 +124,27 @@ _Verdicts = dict[str, Mapping[str | None, CaseVerdict]]
 
 
 def _separate_models(
-    labels: Iterable[Label], by_model: dict[str, _Verdicts], subjects: dict[str, dict[str, str]]
+    labels: Iterable[Label],
+    verdicts_by_model: dict[str, _Verdicts],
+    subjects_by_model: dict[str, dict[str, str]],
 ) -> Iterator[Label]:
-    """Yield labels of people; those of models go into ``by_model``, and the contents they judged into ``subjects``.
+    """Yield the labels of people, and put those of models into the two mappings.
 
-    Equal verdicts are one object, for there may be millions.
+    These get the verdicts of each model by case, and the digests of the contents that it judged by case. Equal verdicts
+    are one object, because there may be millions.
     """
     for label in labels:
         if label.kind != "model":
             yield label
             continue
-        verdicts, value = by_model.setdefault(label.rater, {}), label.value
+        verdicts, value = verdicts_by_model.setdefault(label.rater, {}), label.value
         if label.subject is not None:
-            subjects.setdefault(label.rater, {})[label.case] = label.subject
-        before = verdicts.get(label.case)
-        if label.criterion is None and before is None and (value is True or value is False):
-            verdicts[label.case] = _SHARED[value]
+            subjects_by_model.setdefault(label.rater, {})[label.case] = label.subject
+        earlier_verdicts = verdicts.get(label.case)
+        if label.criterion is None and earlier_verdicts is None and (value is True or value is False):
+            verdicts[label.case] = _SHARED_VERDICTS[value]
         else:
-            verdicts[label.case] = {**(before or {}), label.criterion: _read_value(value)}
+            verdicts[label.case] = {**(earlier_verdicts or {}), label.criterion: _read_verdict(value)}
 
 
 def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
@@ -160,7 +166,7 @@ def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
 def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: MeasurementOptions) -> Measurement:
     """Measure the judge whose labels are in a data set, against the other labels there and those of people.
 
-    Raises ``UsageError``.
+    Raises ``UsageError`` where no case has a label of the judge.
     """
     comparison = Comparison(people, options)
     truths = _StatedTruths()
@@ -171,9 +177,11 @@ def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: Measu
             continue
         any_labels = True
         judge_label = labels.pop(judge)
-        verdicts = (
-            _SHARED[judge_label] if judge_label is True or judge_label is False else {None: _read_value(judge_label)}
-        )
+        verdicts: Mapping[str | None, CaseVerdict]
+        if judge_label is True or judge_label is False:
+            verdicts = _SHARED_VERDICTS[judge_label]
+        else:
+            verdicts = {None: _read_verdict(judge_label)}
         stated_truth = truths.find_truth(case.label, labels)
         subject = digest_content(case.content)
         comparison.add(
@@ -195,45 +203,48 @@ class _StatedLabels:
 
 
 class _StatedTruths:
-    """The truths that cases state themselves. Most cases have the labels of an earlier one, whose truth is kept."""
+    """Computes the truths that cases state themselves, once for all cases with the same labels."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], CaseTruth | None] = {}
-        """By raters and labels."""
+        self._remembered: dict[tuple[object, ...], CaseTruth | None] = {}
+        """Truths by raters and labels."""
 
     def find_truth(self, label: LabelValue, labels: Mapping[str, LabelValue]) -> CaseTruth | None:
-        """Return the truth that a case's label and the labels of its raters come to: kept, or computed now.
+        """Find the truth that a case's label and the labels of its raters come to: remembered, or computed now.
 
-        Only of labels of one type for each value are truths kept, because 1, 1.0 and true are one key of a dictionary
-        and three different labels.
+        Truths of labels that are numbers are not remembered: 1, 1.0 and true are three different labels, and would be
+        one key of the dictionary.
         """
-        raters_and_labels = (*labels, label, *labels.values())
-        can_keep = _KEPT_TYPES.issuperset(map(type, (label, *labels.values())))
-        if can_keep and raters_and_labels in self._kept:
-            return self._kept[raters_and_labels]
+        key = (*labels, label, *labels.values())
+        can_remember = _REMEMBERED_TYPES.issuperset(map(type, (label, *labels.values())))
+        if can_remember and key in self._remembered:
+            return self._remembered[key]
         truth = read_stated_truth(_StatedLabels(label=label, labels=labels))
-        if can_keep and len(self._kept) < _MOST_KEPT:
-            self._kept[raters_and_labels] = truth
+        if can_remember and len(self._remembered) < _MOST_REMEMBERED:
+            self._remembered[key] = truth
         return truth
 
 
-_KEPT_TYPES = frozenset((bool, str, type(None)))
-"""Types of labels whose truth is kept: not numbers, of which 1 equals ``True``, and which are seldom equal anyway."""
+_REMEMBERED_TYPES = frozenset((bool, str, type(None)))
+"""Types of labels whose truth is remembered: no numbers, which are seldom equal anyway."""
 
-_MOST_KEPT = 4_096
-
-
-_SIDES: Mapping[str | None, LabelledVerdict] = {"first": "first", "second": "second", "tie": "tie"}
+_MOST_REMEMBERED = 4_096
+"""Truths that are remembered."""
 
 
-def _read_value(value: LabelValue) -> CaseVerdict:
+_PREFERENCES: Mapping[str | None, LabelledVerdict] = {"first": "first", "second": "second", "tie": "tie"}
+
+
+def _read_verdict(value: LabelValue) -> CaseVerdict:
     """Read a rater's label as the verdict of a judge; ``None`` and ``cannot_tell`` are undecided."""
     if isinstance(value, bool):
         return CaseVerdict(verdict="passed" if value else "failed", passed=int(value), failed=int(not value))
     if isinstance(value, int | float):
         return CaseVerdict(verdict="undecided", score=float(value))
-    return CaseVerdict(verdict=_SIDES.get(value, "undecided"))
+    return CaseVerdict(verdict=_PREFERENCES.get(value, "undecided"))
 
 
-_SHARED: dict[bool, Mapping[str | None, CaseVerdict]] = {value: {None: _read_value(value)} for value in (True, False)}
+_SHARED_VERDICTS: dict[bool, Mapping[str | None, CaseVerdict]] = {
+    value: {None: _read_verdict(value)} for value in (True, False)
+}
 """The verdicts that nearly all cases have, as one object each: there may be millions."""

@@ -19,7 +19,7 @@ from adjudge.errors import ReplyError, UsageError
 from adjudge.formats.numbers import format_amounts, format_apart
 
 _PARTS = 10**12
-"""Amounts are whole numbers of these parts of a dollar: sums of floats drift, and a limit must not."""
+"""Parts of a dollar. Amounts are whole numbers of them, because sums of floats are not exact, and a limit must be."""
 
 
 MOST = 10**15
@@ -71,7 +71,7 @@ class Budget:
         self._on_hold = on_hold
         self._clock = clock
         self._total = int(self.usd * _PARTS)
-        self._spent = _round_up(_check_amount("spent", spent, least=0.0))
+        self._spent = _count_parts(_check_amount("spent", spent, least=0.0))
         self._held = 0
         self.dearest: float | None = None
         """The most that one call was to be held for; ``None`` before the first."""
@@ -108,7 +108,7 @@ class Budget:
             usd: The most that the call can cost, in US dollars.
         """
         self.dearest = max(self.dearest or 0.0, usd)
-        reservation = await self._wait_for_room(_round_up(usd))
+        reservation = await self._wait_for_room(_count_parts(usd))
         if self._on_hold is not None:
             try:
                 await self._on_hold()
@@ -118,7 +118,7 @@ class Budget:
         return reservation
 
     async def _wait_for_room(self, parts: int) -> Reservation:
-        """Hold an amount, in the smallest parts of a budget, as soon as it fits.
+        """Hold an amount, in a budget's smallest parts, as soon as it fits; wait while calls under way may leave room.
 
         Raises ``ReplyError`` (``budget``) once it would not fit even if all that is held were released.
         """
@@ -128,12 +128,12 @@ class Budget:
                 if self._spent + self._held + parts <= self._total:
                     self._held += parts
                     return Reservation(parts)
-                if self._spent + parts > self._total:  # not even if all that is held came back
+                if self._spent + parts > self._total:  # not even if all that is held were released
                     raise self._make_error(parts)
                 loop = asyncio.get_running_loop()
-                turn: asyncio.Future[None] = loop.create_future()
-                self._waiting.append((loop, turn))
-            await turn
+                wakeup: asyncio.Future[None] = loop.create_future()
+                self._waiting.append((loop, wakeup))
+            await wakeup
 
     def charge(self, reservation: Reservation, usd: float | None) -> None:
         """Count the cost of a call, and free the rest of its reservation. ``None`` is unknown: all of it is spent.
@@ -142,46 +142,59 @@ class Budget:
             reservation: What ``reserve`` returned for the call.
             usd: The cost of the call in US dollars.
         """
-        cost = reservation.parts if usd is None else _round_up(usd)
+        cost = reservation.parts if usd is None else _count_parts(usd)
         with self._lock:
             self._held -= reservation.parts
             self._spent += cost
             if self.per is not None:
                 self._recent.append((self._clock(), cost))
             waiting, self._waiting = self._waiting, []
-        for loop, turn in waiting:
+        for loop, wakeup in waiting:
             # Somebody whose loop is closed waits no more.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_wake_waiter, turn)
+                loop.call_soon_threadsafe(_wake_waiter, wakeup)
 
     def __repr__(self) -> str:
         return "<Budget {} of {} USD spent>".format(*format_apart(self.spent, self.usd, digits=4))
 
     def _forget_old(self) -> None:
-        while self.per is not None and self._recent and self._recent[0][0] <= self._clock() - self.per:
-            self._spent -= self._recent.popleft()[1]
+        """Take what was spent more than ``per`` seconds ago off the sum; the caller holds the lock."""
+        while self.per is not None and self._recent:
+            spent_at, parts = self._recent[0]
+            if spent_at > self._clock() - self.per:
+                return
+            self._recent.popleft()
+            self._spent -= parts
 
     def _make_error(self, parts: int) -> ReplyError:
+        """Make the error for a call that does not fit; ``parts`` is the most that it can cost, as a budget counts."""
         left = max(self._total - self._spent, 0) / _PARTS
-        every = "" if self.per is None else f" in {self.per:g} seconds"
+        period = "" if self.per is None else f" in {self.per:g} seconds"
         limit, remaining, cost = format_amounts(self.usd, left, parts / _PARTS)
         return ReplyError(
-            "budget", f"of the budget of {limit}{every}, {remaining} are left, and the call may cost {cost}"
+            "budget", f"of the budget of {limit}{period}, {remaining} are left, and the call may cost {cost}"
         )
 
 
-def _wake_waiter(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
+def _wake_waiter(wakeup: asyncio.Future[None]) -> None:
+    """Let a call that waits for room try again; called in its event loop."""
+    if not wakeup.done():
+        wakeup.set_result(None)
 
 
-def _round_up(usd: float) -> int:
+def _count_parts(usd: float) -> int:
+    """Convert dollars to the whole parts that a budget counts, rounded up; no more than ``MOST`` dollars."""
     return math.ceil(min(usd, MOST) * _PARTS)
 
 
 def _check_amount(argument: str, value: Any, *, least: float | None) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and -MOST <= value <= MOST  # and so no NaN
-    if not good or (value <= 0 if least is None else value < least):
+    """Return a number of dollars of at least ``least``, or, if ``least`` is ``None``, of seconds above 0.
+
+    Raises ``UsageError`` for any other value.
+    """
+    # NaN is not in the range either.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and -MOST <= value <= MOST
+    if not is_number or (value <= 0 if least is None else value < least):
         unit = "dollars, 0 or more" if least is not None else "a finite number of seconds above 0"
         most = f" and at most {MOST:,}" if isinstance(value, int | float) and value > MOST else ""
         raise UsageError(f"{argument} must be {unit}{most}; got {value!r}", argument=argument)

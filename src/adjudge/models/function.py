@@ -43,21 +43,21 @@ DEFAULT_CONCURRENCY = 64
 class _Caller:
     """Calls one function; a synchronous one in a thread.
 
-    A thread cannot be killed: when the caller gives up, what the function still returns is dropped, and its place is
-    free again only when it has returned.
+    A thread cannot be killed: when the caller gives up, what the function still returns is dropped, and its slot among
+    ``max_concurrency`` is free again only when it has returned.
     """
 
     def __init__(self, function: Callable[..., Any], *, name: str, max_concurrency: int) -> None:
         check_whole_number("max_concurrency", max_concurrency, least=1)
         self.function, self.name, self.max_concurrency = function, name, max_concurrency
         self.has_answered = False
-        """True once a call has returned what it may. Until then what it may not is a mistake in the program, and
-        raises; afterwards it may be the content that brought it about, and is a result."""
+        """True once a call has returned a value that is allowed. Before that, a wrong value is a mistake in the
+        program, which is raised; afterwards the content may be the cause, and it is an undecided result."""
         self._is_async = _is_async(function)
-        self._places: PerLoop[asyncio.Semaphore] = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
+        self._slots: PerLoop[asyncio.Semaphore] = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
 
     def __reduce__(self) -> tuple[Callable[..., _Caller], tuple[Callable[..., Any]]]:
-        # Semaphores belong to the event loops of one process.
+        # Pickled without the semaphores, which belong to the event loops of one process.
         return functools.partial(type(self), name=self.name, max_concurrency=self.max_concurrency), (self.function,)
 
     async def call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -69,29 +69,31 @@ class _Caller:
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(f"{self.name} raised {describe_error(error)}{_describe_place(error)}") from error
+            raise ModelError(f"{self.name} raised {describe_error(error)}{_describe_location(error)}") from error
 
     async def _call_in_thread(self, call: Callable[[], Any]) -> Any:
-        places = self._places.get()
-        await places.acquire()
-        return await call_in_thread(call, name=f"adjudge {self.name}", on_return=places.release)
+        """Call in a thread, as soon as one of ``max_concurrency`` slots is free."""
+        slots = self._slots.get()
+        await slots.acquire()
+        return await call_in_thread(call, name=f"adjudge {self.name}", on_return=slots.release)
 
 
-def _describe_place(error: BaseException) -> str:
-    """Describe where in the function's own file an exception was raised; empty where nobody knows.
+def _describe_location(error: BaseException) -> str:
+    """Describe where an exception was raised, as `` at file.py:12``; empty if no code outside adjudge was called.
 
-    A library that the function calls may have raised it, and its line would tell nobody what to mend.
+    The line is the last one in the function's own file. A library that the function calls may have raised the
+    exception, and a line of that library would not tell what to mend.
     """
-    steps = [
+    frames = [
         (frame.f_code.co_filename, line)
         for frame, line in walk_tb(error.__traceback__)
         if frame.f_globals.get("__name__", "").partition(".")[0] != "adjudge"
     ]
-    if not steps:
+    if not frames:
         return ""
-    path = steps[0][0]
-    line = next(line for file, line in reversed(steps) if file == path)
-    return f" at {PurePath(path).name}:{line}"
+    function_file = frames[0][0]
+    lines = [line for file, line in frames if file == function_file]
+    return f" at {PurePath(function_file).name}:{lines[-1]}"
 
 
 FunctionShape = Literal["function", "pair", "adapter"]
@@ -122,7 +124,7 @@ class FunctionModel:
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
     def rename(self, name: str) -> FunctionModel:
-        """The same function under another name."""
+        """Return the same function as a model of another name."""
         return FunctionModel(
             self._caller.function,
             name=name,
@@ -133,7 +135,7 @@ class FunctionModel:
 
     @property
     def in_code(self) -> str:
-        """The remedy by which it is given the content, and judges in code."""
+        """Advice for an error message: how to make this function a judge in code, which is given the content."""
         if self._shape == "adapter":
             return (
                 "hand in judge_function(adapter.evaluate), because an object with evaluate is a model, whatever the "
@@ -142,14 +144,15 @@ class FunctionModel:
         function = self._caller.function
         return (
             f"name its parameter content ({describe_signature(function)}), or hand in "
-            f"judge_function({_write_name(function)})"
+            f"judge_function({_find_identifier(function)})"
         )
 
     async def complete(self, request: Request, /) -> Reply:
-        """Call the function.
+        """Call the function with the prompt, and return its reply.
 
-        Raises ``ModelError`` when it raises, or returns what is no reply; ``FunctionError`` when its first answer is
-        that of a judge in code, unless it is an adapter's or a pair's.
+        Raises ``ModelError`` when the function raises, or returns a value that is no reply. A function that was handed
+        in by itself, and not as a pair or an adapter, raises ``FunctionError`` if its first answer is a verdict: it was
+        meant to be a judge in code.
         """
         values = list_prompt_values(request.system, request.user)
         answer = await self._caller.call(*self._parameters.bind(values))
@@ -158,17 +161,21 @@ class FunctionModel:
         return reply
 
     def _read_answer(self, answer: Any) -> Reply:
-        """Read what a function returned that is asked as a model; raise an error that says what it may return."""
+        """Read the reply in what a function returned.
+
+        Raises ``ModelError``, or ``FunctionError`` as ``complete`` does, with a message that says what the function may
+        return.
+        """
         if isinstance(answer, Reply):
             return answer
         if isinstance(answer, str):
             return Reply(text=answer)
         if isinstance(answer, Mapping) and "token" in answer:
             return Reply(text=self._write_answer(answer))
-        value = f" ({str(answer)[:40]})" if _is_scalar(answer) and answer is not None else ""
-        lacks = " without a token" if isinstance(answer, Mapping) else value
+        shown_value = f" ({str(answer)[:40]})" if _is_scalar(answer) and answer is not None else ""
+        detail = " without a token" if isinstance(answer, Mapping) else shown_value
         message = (
-            f"{self.name} returned {type(answer).__name__}{lacks}, but it is asked as a model: it is given a prompt, "
+            f"{self.name} returned {type(answer).__name__}{detail}, but it is asked as a model: it is given a prompt, "
             "and returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a "
             f"number, {self.in_code}"
         )
@@ -180,9 +187,9 @@ class FunctionModel:
         return f"<{type(self).__name__} {self.name}>"
 
     def _write_answer(self, answer: Mapping[Any, Any]) -> str:
-        """Write a dictionary as the text of a reply, which begins with the token; it is read as any model's.
+        """Write a dictionary that a function returned as the JSON text of a reply, with the token as its first member.
 
-        Raises ``ModelError``.
+        Raises ``ModelError`` for a dictionary that has no JSON.
         """
         if find_excess(answer) == "long":  # an object held many times is written each time
             raise ModelError(
@@ -223,7 +230,7 @@ class FunctionJudge:
 
     @functools.cached_property
     def function_identity(self) -> FunctionIdentity:
-        """The identity of the function, as it was before its first call."""
+        """The identity of the function as before its first call: a digest of its code, or the text that was stated."""
         if self._stated_identity is None:
             return identify_function(self._caller.function)
         module, qualname = name_function(self._caller.function)
@@ -231,11 +238,11 @@ class FunctionJudge:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The same for keys of caches."""
+        """The identity of the function as plain data, for keys of caches."""
         return {"function": self.function_identity.to_dict()}
 
     def rename(self, name: str) -> FunctionJudge:
-        """The same function under another name."""
+        """Return the same function as a judge of another name."""
         judge = FunctionJudge(
             self._caller.function,
             name=name,
@@ -243,11 +250,11 @@ class FunctionJudge:
             identity=self._stated_identity,
             max_concurrency=self._caller.max_concurrency,
         )
-        judge.__dict__["function_identity"] = self.function_identity
+        judge.__dict__["function_identity"] = self.function_identity  # found before the first call, and kept
         return judge
 
     async def complete(self, request: Request, /) -> Reply:
-        """Call the function with what it asks for.
+        """Call the function with the values that its parameters ask for, and return its answer as a reply.
 
         Raises ``ReplyError`` for what is no answer to the question, and ``FunctionError`` where its first answer has
         none of the shapes that a judge in code may return.
@@ -292,14 +299,14 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
     if isinstance(source, str):
         raise UsageError(f"{source!r} is a text; the name of a model is opened with open_model({source!r})")
     is_pair = isinstance(source, tuple)
-    source, name = _open_pair(source, name)
+    source, name = _split_pair(source, name)
     if is_pair and name is not None and isinstance(source, FunctionModel | FunctionJudge):
         return source.rename(name)
     if isinstance(source, Model) and callable(getattr(source, "complete", None)) and not isinstance(source, type):
         return source
     evaluate = getattr(source, "evaluate", None)
     if callable(evaluate) and isinstance(getattr(source, "name", None), str) and not isinstance(source, type):
-        # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
+        # An adapter: an object with ``name`` and ``evaluate``. It is given the prompt, however its parameter is called.
         name = name or str(getattr(source, "name", ""))
         return _make_model(evaluate, name, max_concurrency=max_concurrency, shape="adapter")
     if not callable(source):
@@ -317,7 +324,9 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
     if find_kind(source, named=is_pair) == "model":
         shape: FunctionShape = "pair" if is_pair else "function"
         return _make_model(source, name, max_concurrency=max_concurrency, shape=shape)
-    if find_kind(source, named=True) == "model":  # a judge by what it says that it returns
+    # Found to be a judge above, although no parameter asks for the content.
+    is_judge_by_annotation = find_kind(source, named=True) == "model"
+    if is_judge_by_annotation:
         check_content_name(source)
     return judge_function(source, name=name, max_concurrency=max_concurrency)
 
@@ -348,7 +357,7 @@ def judge_function(
 
     Raises ``UsageError`` for what cannot be called, and for a required parameter that nothing is given for.
     """
-    function, name = _open_pair(function, name)
+    function, name = _split_pair(function, name)
     if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
         raise UsageError(f"judge_function takes a function, not {describe(function)}", argument="function")
     if identity is not None and (not isinstance(identity, str) or not identity.strip()):
@@ -384,7 +393,7 @@ def model_function(
 
     Raises ``UsageError`` for what cannot be called with one text or two.
     """
-    function, name = _open_pair(function, name)
+    function, name = _split_pair(function, name)
     if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
         raise UsageError(f"model_function takes a function, not {describe(function)}", argument="function")
     return _make_model(function, name, max_concurrency=max_concurrency)
@@ -393,6 +402,7 @@ def model_function(
 def _make_model(
     function: Callable[..., Any], name: str | None, *, max_concurrency: int, shape: FunctionShape = "function"
 ) -> FunctionModel:
+    """Make a model of a function; without a ``name`` it has the function's own."""
     return FunctionModel(
         function,
         name=name or find_name(function),
@@ -402,8 +412,11 @@ def _make_model(
     )
 
 
-def _open_pair(source: Any, name: str | None) -> tuple[Any, str | None]:
-    """The function of a pair, and the name that was given, else the pair's. Raises ``UsageError``."""
+def _split_pair(source: Any, name: str | None) -> tuple[Any, str | None]:
+    """Split a ``(name, function)`` pair into its function and the name; return any other source as it is.
+
+    A ``name`` that was given wins over the pair's. Raises ``UsageError`` for a tuple that is no such pair.
+    """
     if not isinstance(source, tuple):
         return source, name
     if len(source) != 2 or not isinstance(source[0], str) or not source[0].strip():
@@ -412,7 +425,7 @@ def _open_pair(source: Any, name: str | None) -> tuple[Any, str | None]:
 
 
 def _is_scalar(value: object) -> bool:
-    """Return whether a value is None, a truth value or a number, of numpy as well: what is shown in a message."""
+    """Return whether a value is ``None``, a boolean or a number, also one of numpy; messages show such a value."""
     if value is None or isinstance(value, bool | int | float):
         return True
     numpy = sys.modules.get("numpy")
@@ -420,17 +433,19 @@ def _is_scalar(value: object) -> bool:
 
 
 def _is_verdict(value: object) -> bool:
-    """Return whether a value is what a judge in code returns, and no model."""
+    """Return whether a value looks like what a judge in code returns: a scalar, a tuple, or something with a score."""
     has_score = "score" in value if isinstance(value, Mapping) else hasattr(value, "score")
     return _is_scalar(value) or isinstance(value, tuple) or has_score
 
 
-def _write_name(function: Callable[..., Any]) -> str:
+def _find_identifier(function: Callable[..., Any]) -> str:
+    """Return the function's name as it can be written in code; ``function`` for a name that cannot."""
     name = find_name(function)
     return name if name.isidentifier() else "function"
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
+    """Return whether a function, or an object's ``__call__``, is a coroutine function, also inside a partial."""
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

@@ -25,8 +25,8 @@ CONTENT_NAMES = ("content", "output", "answer", "response", "completion")
 INPUT_NAMES = ("content", "task", "reference", "context", "rubric")
 """The values that a judge in code may ask for, by the names of its parameters."""
 
-_PART_NAMES = ("prompt", "messages", "system", "user")
-"""The names by which a model's parameters are known."""
+_PROMPT_NAMES = ("prompt", "messages", "system", "user")
+"""The names of a model's parameters that say which part of the prompt each gets."""
 
 _FOREIGN_NAMES = {
     **dict.fromkeys(("outputs", "ctx", "actual_output", "prediction"), "content"),
@@ -48,33 +48,37 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The parameters of a function that are given a value, and the value of each, by its name."""
+    """The parameters of a function that get a value, each with the name of that value, such as ``content``."""
 
-    places: tuple[str, ...] = ()
-    """The values given by place, in order."""
-    names: tuple[tuple[str, str], ...] = ()
-    """The values given by name: the parameter, and the value that it gets."""
+    positional: tuple[str, ...] = ()
+    """The names of the values that are passed by position, in order."""
+    keywords: tuple[tuple[str, str], ...] = ()
+    """The values that are passed by keyword: the parameter's name, and the name of the value that it gets."""
     optional: frozenset[str] = frozenset()
-    """Values of parameters with a default, which holds where there is nothing to give."""
+    """The names of values whose parameters have a default, which is used if there is no such value."""
 
     def bind(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments of a call."""
-        positional = [values.get(name) for name in self.places]
-        keywords = {
-            own_name: values.get(name) for own_name, name in self.names if name in values or name not in self.optional
+        """Return the positional and the keyword arguments of a call; a required value that is missing is ``None``."""
+        arguments = [values.get(value_name) for value_name in self.positional]
+        keyword_arguments = {
+            parameter_name: values.get(value_name)
+            for parameter_name, value_name in self.keywords
+            if value_name in values or value_name not in self.optional
         }
-        return positional, keywords
+        return arguments, keyword_arguments
 
 
 def find_kind(function: Callable[..., Any], *, named: bool = False) -> FunctionKind:
-    """Find what a function is: by its parameters' names, else by what it says that it returns.
+    """Find whether a function is a judge in code or a model: by its parameters' names, else by its return annotation.
 
-    ``named`` is for a ``(name, function)`` pair, which is a model unless a parameter asks for the content.
+    ``named`` is true for a ``(name, function)`` pair, which is a model unless a parameter asks for the content.
     """
-    names = {parameter.name for parameter in _list_parameters(function) or () if parameter.kind not in _VARIADIC}
-    if names & set(CONTENT_NAMES):
+    parameter_names = {
+        parameter.name for parameter in _list_parameters(function) or () if parameter.kind not in _VARIADIC
+    }
+    if parameter_names & set(CONTENT_NAMES):
         return "judge"
-    if named or names & {"prompt", "messages"} or names >= {"system", "user"}:
+    if named or parameter_names & {"prompt", "messages"} or parameter_names >= {"system", "user"}:
         return "model"
     return "judge" if _returns_verdict(_find_return_type(function)) else "model"
 
@@ -82,69 +86,76 @@ def find_kind(function: Callable[..., Any], *, named: bool = False) -> FunctionK
 def read_judge_parameters(function: Callable[..., Any]) -> Parameters:
     """Read the parameters of a judge in code.
 
-    Raises ``UsageError`` for a required parameter that nothing is given for, and where none is for the content.
+    Raises ``UsageError`` for a required parameter that gets no value, and for a function without a parameter for the
+    content.
     """
     parameters = _list_parameters(function)
     if parameters is None:
-        return Parameters(places=("content",))
-    listed = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
-    content_name = _find_content(listed)
+        return Parameters(positional=("content",))
+    named = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
+    content_name = _find_content_parameter(named)
     if content_name is None:
         if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
-            return Parameters(places=("content",))
+            return Parameters(positional=("content",))
         raise UsageError(f"{describe(function)} has no parameter for the content; give it one: def judge(content)")
-    places, names, optional = [], [], set()
-    for parameter in listed:
-        name = "content" if parameter.name == content_name else parameter.name
+    positional, keywords, optional = [], [], set()
+    for parameter in named:
+        value_name = "content" if parameter.name == content_name else parameter.name
         has_default = parameter.default is not parameter.empty
-        if name not in INPUT_NAMES:
+        if value_name not in INPUT_NAMES:
             if not has_default:
-                raise _make_unknown(function, name)
+                raise _make_unknown_parameter_error(function, value_name)
             continue
         if has_default:
-            optional.add(name)
+            optional.add(value_name)
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-            places.append(name)
+            positional.append(value_name)
         else:
-            names.append((parameter.name, name))
-    return Parameters(places=tuple(places), names=tuple(names), optional=frozenset(optional))
+            keywords.append((parameter.name, value_name))
+    return Parameters(positional=tuple(positional), keywords=tuple(keywords), optional=frozenset(optional))
 
 
 def check_content_name(function: Callable[..., Any]) -> None:
-    """Raise ``UsageError`` where the parameter that would get the content has another library's name for something.
+    """Raise ``UsageError`` if the parameter that would get the content has another library's name for a value.
 
-    For a function that is a judge by what it says that it returns: ``def f(ctx) -> bool`` would be given a text.
+    It is for a function that is a judge by its return annotation: ``def f(ctx) -> bool`` would be given a text as
+    ``ctx``.
     """
-    content_name = _find_content([it for it in _list_parameters(function) or () if it.kind not in _VARIADIC])
+    parameters = [parameter for parameter in _list_parameters(function) or () if parameter.kind not in _VARIADIC]
+    content_name = _find_content_parameter(parameters)
     if content_name in _FOREIGN_NAMES:
-        raise _make_unknown(function, content_name)
+        raise _make_unknown_parameter_error(function, content_name)
 
 
 def read_model_parameters(function: Callable[..., Any]) -> Parameters:
     """Read the parameters of a model: ``prompt``, ``messages``, ``system`` and ``user``, or one or two of any name.
 
-    Raises ``UsageError`` for what cannot be called with these.
+    Raises ``UsageError`` for a function that cannot be called with these values.
     """
     parameters = _list_parameters(function)
     if parameters is None:
         raise UsageError(f"the parameters of {describe(function)} cannot be read; wrap it in a function")
-    listed = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
-    required = [parameter for parameter in listed if parameter.default is parameter.empty]
-    named = [parameter for parameter in listed if parameter.name in _PART_NAMES]
-    by_name = {parameter.name for parameter in named}
-    if by_name & {"prompt", "messages"} or by_name >= {"system", "user"}:
-        if any(parameter.name not in by_name for parameter in required):
-            raise _make_not_callable(function, parameters)
-        return _read_parts(named)
-    positional = [parameter for parameter in listed if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
+    named = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
+    required = [parameter for parameter in named if parameter.default is parameter.empty]
+    prompt_parameters = [parameter for parameter in named if parameter.name in _PROMPT_NAMES]
+    prompt_names = {parameter.name for parameter in prompt_parameters}
+    if prompt_names & {"prompt", "messages"} or prompt_names >= {"system", "user"}:
+        if any(parameter.name not in prompt_names for parameter in required):
+            raise _make_parameters_error(function, parameters)
+        return _assign_prompt_values(prompt_parameters)
+    positional = [parameter for parameter in named if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
     takes_any = bool(positional) or any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
     if len(required) > 2 or not takes_any or not set(required) <= set(positional):
-        raise _make_not_callable(function, parameters)
-    return Parameters(places=("system", "user's prompt") if len(required) == 2 else ("prompt",))
+        raise _make_parameters_error(function, parameters)
+    # Two parameters get the system part and the user part; one gets both in one text.
+    return Parameters(positional=("system", "user's prompt") if len(required) == 2 else ("prompt",))
 
 
 def list_prompt_values(system: str, user: str) -> dict[str, Any]:
-    """The values that a model's parameters may be given, by the names that ``read_model_parameters`` uses."""
+    """Return the values that a model's parameters may get, by the names that ``Parameters`` uses for them.
+
+    ``user's prompt`` and ``user's messages`` leave the system part out, for a function that gets it as ``system``.
+    """
     message = {"role": "user", "content": user}
     return {
         "prompt": "\n\n".join(text for text in (system, user) if text),
@@ -156,59 +167,69 @@ def list_prompt_values(system: str, user: str) -> dict[str, Any]:
 
 
 def describe(value: Any) -> str:
-    """The name of a function or of a class, and of anything else that of its class."""
+    """Return the name of a function or class; of anything else, the name of its class."""
     return getattr(value, "__qualname__", None) or type(value).__name__
 
 
 def describe_signature(function: Callable[..., Any]) -> str:
-    """The line of a function, to be written in its place, that makes it a judge in code."""
+    """Return the ``def`` line, for an error message, with which a function would be a judge in code."""
     name = find_name(function)
     return f"def {name}(content)" if name.isidentifier() else "def judge(content)"
 
 
 def find_name(function: Any) -> str:
-    """The name of a function, or of a callable object's class."""
+    """Return the name of a function, or of a callable object's class; ``function`` for a lambda."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
     return "function" if name == "<lambda>" else name
 
 
-def _read_parts(named: list[inspect.Parameter]) -> Parameters:
-    """Give each named parameter its part of the prompt: the whole of it unless another requires the system part."""
-    kept = [parameter for parameter in named if parameter.name != "system" or parameter.default is parameter.empty]
-    has_system = any(parameter.name == "system" for parameter in kept)
-    places, names = [], []
-    for parameter in kept:
+def _assign_prompt_values(parameters: list[inspect.Parameter]) -> Parameters:
+    """Assign each parameter of a known name its part of the prompt.
+
+    A parameter ``system`` with a default is left out. Without ``system``, the others get the whole prompt, else the
+    user part alone.
+    """
+    used = [parameter for parameter in parameters if parameter.name != "system" or parameter.default is parameter.empty]
+    has_system = any(parameter.name == "system" for parameter in used)
+    positional, keywords = [], []
+    for parameter in used:
         name = "prompt" if parameter.name == "user" else parameter.name
-        value = f"user's {name}" if has_system and name != "system" else name
+        value_name = f"user's {name}" if has_system and name != "system" else name
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-            places.append(value)
+            positional.append(value_name)
         else:
-            names.append((parameter.name, value))
-    return Parameters(places=tuple(places), names=tuple(names))
+            keywords.append((parameter.name, value_name))
+    return Parameters(positional=tuple(positional), keywords=tuple(keywords))
 
 
-def _find_content(listed: list[inspect.Parameter]) -> str | None:
-    """Find the parameter that gets the content: the first of the known names, else the first that gets nothing else."""
-    names = [parameter.name for parameter in listed]
+def _find_content_parameter(parameters: list[inspect.Parameter]) -> str | None:
+    """Find the name of the parameter for the content: one of ``CONTENT_NAMES``, else the first that gets nothing else.
+
+    Returns ``None`` if every positional parameter gets another value.
+    """
+    names = [parameter.name for parameter in parameters]
     for name in CONTENT_NAMES:
         if name in names:
             return name
-    positional = [parameter.name for parameter in listed if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
-    return next((name for name in positional if name not in INPUT_NAMES), None)
+    positional = [parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
+    unassigned = [name for name in positional if name not in INPUT_NAMES]
+    return unassigned[0] if unassigned else None
 
 
-def _make_unknown(function: Callable[..., Any], name: str) -> UsageError:
-    other = _FOREIGN_NAMES.get(name)
-    remedy = f"name it {other}" if other else f"give {name!r} a default"
+def _make_unknown_parameter_error(function: Callable[..., Any], name: str) -> UsageError:
+    """Make the error for a parameter that gets no value; it suggests our name for a value that others name so."""
+    our_name = _FOREIGN_NAMES.get(name)
+    remedy = f"name it {our_name}" if our_name else f"give {name!r} a default"
     return UsageError(
         f"{describe(function)} needs {name!r}, which a judge in code is not given; it may ask for "
         f"{', '.join(INPUT_NAMES)}; {remedy}, or hand in model_function(function)"
     )
 
 
-def _make_not_callable(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> UsageError:
+def _make_parameters_error(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> UsageError:
+    """Make the error for a function whose parameters are not those of a model."""
     return UsageError(
         f"{describe(function)} must take one parameter (the prompt) or two (system and user), and takes "
         f"({', '.join(str(parameter) for parameter in parameters)}); {_REMEDY}"
@@ -216,6 +237,7 @@ def _make_not_callable(function: Callable[..., Any], parameters: list[inspect.Pa
 
 
 def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """List the parameters of a function; ``None`` where they cannot be read."""
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # written in C, most likely
@@ -226,7 +248,10 @@ def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | 
 
 
 def _find_return_type(function: Callable[..., Any]) -> Any:
-    """The annotation of what a function returns, where it can be read; of one that awaits, what it awaits."""
+    """Find the return annotation of a function, without ``Annotated``; of an awaitable, the type that is awaited.
+
+    Returns ``None`` for an annotation that cannot be read.
+    """
     try:
         annotation = inspect.signature(function).return_annotation
     except (TypeError, ValueError):
@@ -237,7 +262,7 @@ def _find_return_type(function: Callable[..., Any]) -> Any:
             annotation = typing.get_type_hints(
                 cast("Any", types.SimpleNamespace(__annotations__={"return": annotation})), names
             )
-        except Exception:  # noqa: BLE001 - a name that is there for type checkers alone says nothing
+        except Exception:  # noqa: BLE001 - a name may exist for type checkers alone, or the text be no expression
             return None
         annotation = annotation["return"]
     while typing.get_origin(annotation) in (Awaitable, Coroutine, typing.Annotated):
@@ -251,7 +276,7 @@ _KNOWN_NAMES = {"JudgeResult": JudgeResult, **{name: getattr(typing, name) for n
 
 
 def _find_globals(function: Any) -> dict[str, Any]:
-    """The names that the annotations of a function are written in."""
+    """Return the globals of the function that is inside all wrappers: the names in its annotations are theirs."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func
@@ -267,7 +292,10 @@ def _find_globals(function: Any) -> dict[str, Any]:
 
 
 def _returns_verdict(annotation: Any) -> bool:
-    """Return whether an annotation is that of a judge: bool, float, int, these in a tuple with str, or a result."""
+    """Return whether a return annotation is that of a judge in code.
+
+    It is for a bool, float or int, for these in a tuple with str, for a ``JudgeResult``, and for a union of them.
+    """
     if annotation in (bool, float, int):
         return True
     if isinstance(annotation, type) and not typing.get_args(annotation):
@@ -280,6 +308,6 @@ def _returns_verdict(annotation: Any) -> bool:
 
 
 def _is_number(annotation: Any) -> bool:
-    """Return whether an annotation is of numbers alone, of which some may be missing."""
+    """Return whether an annotation is bool, float or int, or a union of these, with ``None`` or without."""
     members = [member for member in typing.get_args(annotation) if member is not type(None)] or [annotation]
     return all(member in (bool, float, int) for member in members)

@@ -76,7 +76,7 @@ class Call:
 
 
 UNBOUND = Call()
-"""The terms of a request that nobody made any for."""
+"""The terms of a request that sets none: no pace, no budget, and stored replies may answer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

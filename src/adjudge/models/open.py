@@ -33,7 +33,7 @@ _PREFIXES: Mapping[str, tuple[str, ...]] = {
 }
 """Every prefix, with the options it takes."""
 
-_RESERVED = ("llama",)
+_UNOPENED_PREFIXES = ("llama",)
 """Prefixes that open nothing: a file of llama.cpp's is served by its own server."""
 
 
@@ -56,7 +56,7 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     prefix, colon, remainder = spec.partition(":")
     if spec == "rules":
         return _RulesOnly()
-    if prefix in _RESERVED and colon:
+    if prefix in _UNOPENED_PREFIXES and colon:
         raise UsageError(
             f"{_show_spec(spec)} opens no model; start llama.cpp's server (llama-server -m FILE --port 8080), and name "
             "it http://127.0.0.1:8080/v1#NAME",
@@ -70,7 +70,7 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
         return _open_server(f"{prefix}:{remainder}", checked)
     if not remainder:
         raise UsageError(f"{spec!r} needs a name after the colon, like {prefix}:NAME")
-    return _open_named(prefix, remainder, checked, allow_python=allow_python)
+    return _open_by_prefix(prefix, remainder, checked, allow_python=allow_python)
 
 
 def resolve_model(name: str, current: Model) -> Model:
@@ -84,13 +84,13 @@ def resolve_model(name: str, current: Model) -> Model:
         current: The model that would be asked otherwise.
     """
     prefix, colon, _ = name.partition(":")
-    if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _RESERVED)):
-        around: Callable[[Model], Model] | None = getattr(current, "around", None)
-        return open_model(name) if around is None else around(open_model(name))
-    rename: Callable[[str], Model] | None = getattr(current, "named", None)
-    if rename is None:
+    if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _UNOPENED_PREFIXES)):
+        wrap: Callable[[Model], Model] | None = getattr(current, "around", None)
+        return open_model(name) if wrap is None else wrap(open_model(name))
+    open_other_model: Callable[[str], Model] | None = getattr(current, "named", None)
+    if open_other_model is None:
         raise UsageError(f"{name!r} is not the full name of a model, and {current.name} has no other models")
-    return rename(name)
+    return open_other_model(name)
 
 
 def hosts_of(model: Model) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def hosts_of(model: Model) -> tuple[str, ...]:
 
 
 def asks_nobody(model: object) -> bool:
-    """Return whether this is ``rules``, the model that is none, or a wrapper around it."""
+    """Return whether this is ``rules``, the stand-in for a model in rubrics of rules alone, or a wrapper around it."""
     return getattr(model, "name", None) == _RulesOnly.name
 
 
@@ -119,14 +119,14 @@ class _RulesOnly:
         raise UsageError("no model: give every criterion a rule, or the judge a model")
 
     async def complete(self, _request: Request, /) -> Reply:
-        """Raise ``UsageError``."""
+        """Raise ``UsageError``: there is no model to ask."""
         raise UsageError("no model: give every criterion a rule, or the judge a model")
 
     def __repr__(self) -> str:
         return "<rules, no model>"
 
 
-def _open_named(prefix: str, model_name: str, options: dict[str, Any], *, allow_python: bool) -> Model:
+def _open_by_prefix(prefix: str, model_name: str, options: dict[str, Any], *, allow_python: bool) -> Model:
     """Open a model by its prefix, which names a provider, a recording or a function."""
     if prefix == "python":
         return _open_function(model_name, options, allow_python=allow_python)
@@ -140,15 +140,15 @@ def _open_named(prefix: str, model_name: str, options: dict[str, Any], *, allow_
     if prefix == "anthropic":
         from adjudge.models.providers.anthropic import Anthropic
 
-        return Anthropic(model_name, place=Endpoint(provider=ANTHROPIC, **endpoint_options), **options)
+        return Anthropic(model_name, endpoint=Endpoint(provider=ANTHROPIC, **endpoint_options), **options)
     if prefix == "gemini":
         from adjudge.models.providers.gemini import Gemini
 
-        return Gemini(model_name, place=Endpoint(provider=GEMINI, **endpoint_options), **options)
+        return Gemini(model_name, endpoint=Endpoint(provider=GEMINI, **endpoint_options), **options)
     from adjudge.models.providers.openai import OpenAICompatible
 
     return OpenAICompatible(
-        model_name, place=Endpoint(provider=OPENAI_COMPATIBLE[prefix], **endpoint_options), **options
+        model_name, endpoint=Endpoint(provider=OPENAI_COMPATIBLE[prefix], **endpoint_options), **options
     )
 
 
@@ -162,7 +162,7 @@ def _open_server(address: str, options: dict[str, Any]) -> Model:
     endpoint = Endpoint(provider=SERVER, base_url=base, key_env=options.pop("key_env", None))
     if not name:
         raise UsageError(f"{base} needs the model's name after '#', like {base}#NAME")
-    return OpenAICompatible(name, place=endpoint, **options)
+    return OpenAICompatible(name, endpoint=endpoint, **options)
 
 
 def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) -> Model:
@@ -181,51 +181,64 @@ def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) ->
         raise UsageError(f"{spec} must name a module and not a file: python:{dotted}:{attribute}")
     try:
         function: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            function = getattr(function, part)
+        for attribute_name in attribute.split("."):
+            function = getattr(function, attribute_name)
     except (ImportError, AttributeError) as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
-        where = (
+        is_unknown_module = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        advice = (
             "; modules are looked for among what is installed, and in the current folder, or beside the configuration "
             "file that names them"
         )
-        where = where if missing else ""
-        raise UsageError(f"{spec} cannot be found: {error}{where}") from None
+        raise UsageError(f"{spec} cannot be found: {error}{advice if is_unknown_module else ''}") from None
     if isinstance(function, FunctionModel | FunctionJudge):
         return function.rename(spec)
-    # By name and not as a pair, which decides by its parameters alone: it is what it is for ``Judge(function)``.
+    # Not as a pair: for a pair the return annotation does not count, and here it counts as in ``Judge(function)``.
     return as_model(function, spec, **options)
 
 
 def _split_options(prefix: str, remainder: str) -> tuple[str, dict[str, object]]:
-    """Split a model's name into the name without a query, and the options in the query."""
-    before, question, query = remainder.partition("?")
-    if not question:
+    """Split the text after a spec's prefix into the model's name without a query, and the options in the query."""
+    before, question_mark, query = remainder.partition("?")
+    if not question_mark:
         return remainder, {}
-    mark, name = "", ""
-    if prefix in ("http", "https"):
-        query, mark, name = query.partition("#")
+    hash_mark, name = "", ""
+    if prefix in ("http", "https"):  # the name of a server's model comes after the query
+        query, hash_mark, name = query.partition("#")
     pairs = parse_qsl(query, keep_blank_values=True)
-    return before + mark + name, dict(pairs)
+    return before + hash_mark + name, dict(pairs)
 
 
 def _check_options(spec: str, prefix: str, options: Mapping[str, object]) -> dict[str, Any]:
-    names = _PREFIXES[prefix]
+    """Return the values of a model's options, without those that are ``None``.
+
+    Raises ``UsageError`` for an option that the prefix does not take, and for a value that cannot be read.
+    """
+    option_names = _PREFIXES[prefix]
     for name in options:
-        if name not in names:
-            takes = f"it takes {', '.join(names)}" if names else "it takes none"
+        if name not in option_names:
+            takes = f"it takes {', '.join(option_names)}" if option_names else "it takes none"
             raise UsageError(f"{_show_spec(spec)} has no option {show(name)}; {takes}", argument=name)
-    return {name: _READERS.get(name, _read_text)(name, value) for name, value in options.items() if value is not None}
+    return {
+        name: _OPTION_READERS.get(name, _read_text)(name, value) for name, value in options.items() if value is not None
+    }
 
 
 def _read_int(name: str, value: object) -> object:
+    """Read an option that is the text of a whole number; a value that is no text is returned as it is.
+
+    Raises ``UsageError`` for any other text.
+    """
     if isinstance(value, str):
-        digits = value.isascii() and value.isdigit() and len(value) <= 12
-        return check_whole_number(name, int(value) if digits else value)
+        is_number = value.isascii() and value.isdigit() and len(value) <= 12
+        return check_whole_number(name, int(value) if is_number else value)
     return value
 
 
 def _read_float(name: str, value: object) -> object:
+    """Read an option that is the text of a number; a value that is no text is returned as it is.
+
+    Raises ``UsageError`` for any other text.
+    """
     if isinstance(value, str):
         try:
             return float(value)
@@ -235,7 +248,7 @@ def _read_float(name: str, value: object) -> object:
 
 
 def _read_object(name: str, value: object) -> object:
-    """Read an option that is the text of a flat JSON object; what is no text stays as it is.
+    """Read an option that is the text of a flat JSON object; a value that is no text is returned as it is.
 
     Raises ``UsageError`` for any other text.
     """
@@ -250,12 +263,13 @@ def _read_object(name: str, value: object) -> object:
 
 
 def _read_text(name: str, value: object) -> object:
+    """Return the text of an option. Raises ``UsageError`` for any other value."""
     if not isinstance(value, str):
         raise UsageError(f"{name} must be a text, got {type(value).__name__}", argument=name)
     return value
 
 
-_READERS: Mapping[str, Callable[[str, object], object]] = {
+_OPTION_READERS: Mapping[str, Callable[[str, object], object]] = {
     "max_concurrency": _read_int,
     "max_input_characters": _read_int,
     "requests_per_minute": _read_float,
@@ -264,11 +278,11 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
 
 
 def _show_spec(spec: str) -> str:
-    """A spec for a message; what may hold a password is left out."""
+    """Write a spec for a message, without its options; an address that may hold a password is left out."""
     return show(spec.partition("?")[0]) if "@" not in spec else "the model's address"
 
 
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]{0,99}:[A-Za-z_][\w.]{0,99}")
+_FUNCTION_PATH = re.compile(r"[A-Za-z_][\w.]{0,99}:[A-Za-z_][\w.]{0,99}")
 """The form of ``module:function``; a spec with an address or a password does not."""
 
 
@@ -280,42 +294,51 @@ _FAMILIES = {
 }
 """The provider of a bare name, by how it begins."""
 
-_OTHER_SPELLINGS = {"google": "gemini", "mistralai": "mistral", "together_ai": "together", "azure_openai": "azure"}
+_PREFIX_BY_FOREIGN_NAME = {
+    "google": "gemini",
+    "mistralai": "mistral",
+    "together_ai": "together",
+    "azure_openai": "azure",
+}
 """The names that other libraries have for a provider."""
 
-_BY_FUNCTION = {
+_CLIENTS_NOT_BUILT_IN = {
     **dict.fromkeys(("bedrock", "aws", "amazon"), "Amazon Bedrock"),
     **dict.fromkeys(("vertex", "vertex_ai", "vertexai"), "Vertex AI"),
     "litellm": "LiteLLM",
 }
 """Clients that are not built in, and can be called by a function."""
 
-_BARE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
 def _suggest_name(spec: str, prefix: str) -> str:
-    """Suggest what may be meant by a name that is none: the provider's own form, or how to hand in a function."""
+    """Return the end of a message that suggests what a spec that opens no model may mean; empty if nothing fits.
+
+    It suggests the provider's own form, or how to hand in a function.
+    """
     provider, slash, name = spec.partition("/")
     provider = (provider if slash else prefix).lower()
-    if client := _BY_FUNCTION.get(provider):
+    if client := _CLIENTS_NOT_BUILT_IN.get(provider):
         proxy = ", or name its proxy, http://HOST/v1#NAME" if client == "LiteLLM" else ""
         return (
             f": {client} is not built in; pass a function that calls its client and returns the text, "
             f'Judge(("{provider}", call)) with def call(prompt), or python:MODULE:call on the command line{proxy}'
         )
-    provider = _OTHER_SPELLINGS.get(provider, provider)
-    if slash and provider in _PREFIXES and _BARE.fullmatch(name):
+    provider = _PREFIX_BY_FOREIGN_NAME.get(provider, provider)
+    if slash and provider in _PREFIXES and _MODEL_NAME.fullmatch(name):
         return f" (did you mean {provider}:{name}?)"
-    family = next((known for begin, known in _FAMILIES.items() if spec.lower().startswith(begin)), None)
-    if family and _BARE.fullmatch(spec):
-        return f" (did you mean {family}:{spec}?)"
+    for beginning, known_provider in _FAMILIES.items():
+        if spec.lower().startswith(beginning) and _MODEL_NAME.fullmatch(spec):
+            return f" (did you mean {known_provider}:{spec}?)"
     near = difflib.get_close_matches(prefix.lower(), list(_PREFIXES), n=1, cutoff=0.75)
     if near:
         return f" (did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?)"
-    return f"; for a function write python:{spec}" if _FUNCTION.fullmatch(spec) else ""
+    return f"; for a function write python:{spec}" if _FUNCTION_PATH.fullmatch(spec) else ""
 
 
 def _reject_name(spec: str, prefix: str) -> NoReturn:
+    """Raise the ``UsageError`` for a spec that begins with no known prefix."""
     prefixes = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
     raise UsageError(
         f"{_show_spec(spec)} is not the name of a model{_suggest_name(spec, prefix)}; names begin with {prefixes}, "

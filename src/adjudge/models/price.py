@@ -108,8 +108,8 @@ class Price:
             input_tokens: Tokens of the prompts.
             output_tokens: Tokens of the replies.
         """
-        dearest = max(self.input, self.cached or 0.0, self.written or 0.0)
-        bound = (input_tokens * dearest + output_tokens * self.output) / _MILLION
+        highest_input_price = max(self.input, self.cached or 0.0, self.written or 0.0)
+        bound = (input_tokens * highest_input_price + output_tokens * self.output) / _MILLION
         if self.beyond is None or self.above is None or input_tokens <= self.above:
             return bound
         return max(bound, self.beyond.bound(input_tokens, output_tokens))
@@ -146,11 +146,12 @@ class PricedModel(WrapperModel):
         self.budget = budget
         self._price: Price | None = None
         self._day = -1
+        """The day since 1970 on which the price was looked up; -1 is never."""
         self._has_warned = False
 
     @property
     def price(self) -> Price | None:
-        """The model's price; ``None`` is unknown. Looked up once a day: a gate outlives a price."""
+        """The model's price; ``None`` is unknown. Looked up once a day, because a gate may outlive a price."""
         today = int(time.time() // 86_400)
         if today != self._day:
             self._price, self._day = self.find_price(self.model), today
@@ -161,37 +162,37 @@ class PricedModel(WrapperModel):
         super().check()
         # Looked up here in any case: the first time takes a moment, which is not to be taken from a judge's timeout.
         if self.budget is not None and self.function_identity is None:
-            self._warn_of_age(self._need_price())
+            self._warn_of_age(self._require_price())
 
     async def complete(self, request: Request, /) -> Reply:
-        """The model's reply with its cost; raises ``ReplyError`` (``budget``) when the call may not be made."""
+        """Return the model's reply with its cost; raise ``ReplyError`` (``budget``) when the call may not be made."""
         if self.function_identity is not None:  # a judge in code: it has no price, and nothing is charged for a call
             return await self.model.complete(request)
         if self.budget is None:
             return add_cost(believe_usage(await self.model.complete(request), self.name), self.price)
-        price = self._need_price()
-        most = bound_cost(price, self.name, request)
-        holding = _Holding(self.budget, most, request.call)
-        await holding.begin()
-        holding_request = replace(request, call=replace(request.call, pay_again=holding.pay_again))
-        # Until more is known: a call that is cancelled may be charged in full.
-        spent: float | None = None
+        price = self._require_price()
+        budget_hold = _BudgetHold(self.budget, bound_cost(price, self.name, request), request.call)
+        await budget_hold.reserve()
+        held_request = replace(request, call=replace(request.call, pay_again=budget_hold.pay_again))
+        # ``None`` is unknown, which counts as all that is held: a call that is cancelled may be charged in full.
+        spent_usd: float | None = None
         try:
-            reply = add_cost(believe_usage(await self.model.complete(holding_request), self.name), price)
-            spent = reply.usage.cost_usd if reply.usage is not None else None
+            reply = add_cost(believe_usage(await self.model.complete(held_request), self.name), price)
+            spent_usd = reply.usage.cost_usd if reply.usage is not None else None
         except UsageError:
-            spent = 0.0  # nothing was asked
+            spent_usd = 0.0  # nothing was asked
             raise
         except ModelError as error:
-            spent = 0.0 if error.status is not None or not error.sent else None
+            # An answer with an error status costs nothing, nor does a request that was never sent.
+            spent_usd = 0.0 if error.status is not None or not error.sent else None
             raise
         else:
             return reply
         finally:
-            holding.end(spent)
+            budget_hold.settle(spent_usd)
 
     def _warn_of_age(self, price: Price) -> None:
-        """Say once that a budget rests on an old price: what it lets through may cost more."""
+        """Warn once if the price that the budget rests on is old: calls may then cost more than the budget counts."""
         days = 0 if price.as_of is None else (datetime.now(UTC).date() - price.as_of).days
         if days > OLD and not self._has_warned:
             self._has_warned = True
@@ -203,8 +204,8 @@ class PricedModel(WrapperModel):
                 price.as_of,
             )
 
-    def _need_price(self) -> Price:
-        """Return the price. Raises ``UsageError`` where it is unknown: a budget cannot be kept without one."""
+    def _require_price(self) -> Price:
+        """Return the price. Raises ``UsageError`` if it is unknown, because a budget cannot be kept without one."""
         if self.price is None:
             raise UsageError(
                 f"a budget needs the price of {self.name}, which is unknown; give it under ",
@@ -215,36 +216,37 @@ class PricedModel(WrapperModel):
         return self.price
 
     def _make_around(self, model: Model) -> Self:
+        """Return another model with the same prices and the same budget."""
         return type(self)(model, self.find_price, budget=self.budget)
 
 
-class _Holding:
-    """The dollars that are held for one call, and for each request of it that has to be sent again."""
+class _BudgetHold:
+    """The dollars of a budget that are held for one call, and again for each request of it that is sent anew."""
 
-    def __init__(self, budget: Budget, most: float, outer: Call) -> None:
-        self.budget, self.most, self.outer = budget, most, outer
-        self._held: Reservation | None = None
+    def __init__(self, budget: Budget, most_usd: float, outer_call: Call) -> None:
+        self.budget, self.most_usd, self.outer_call = budget, most_usd, outer_call
+        self._reservation: Reservation | None = None
 
-    async def begin(self) -> None:
-        """Hold the most a request can cost; raises ``ReplyError`` (``budget``) when it does not fit."""
-        self._held = await self.budget.reserve(self.most)
+    async def reserve(self) -> None:
+        """Hold the most that a request can cost; raise ``ReplyError`` (``budget``) when it does not fit."""
+        self._reservation = await self.budget.reserve(self.most_usd)
 
     async def pay_again(self) -> None:
-        """Count the request that broke off as the most it can have cost, and hold as much for the next."""
-        self.end(None)
-        await self.begin()
-        if self.outer.pay_again is not None:  # a budget around this one
-            await self.outer.pay_again()
+        """Charge all that was held for a request that broke off, and hold as much for the request that is sent next."""
+        self.settle(None)
+        await self.reserve()
+        if self.outer_call.pay_again is not None:  # a budget around this one
+            await self.outer_call.pay_again()
 
-    def end(self, usd: float | None) -> None:
-        """Count what the request cost; ``None``: unknown, so all that was held."""
-        reservation, self._held = self._held, None
+    def settle(self, usd: float | None) -> None:
+        """Charge the cost of the request and release the rest; ``None`` is unknown, and charges all that was held."""
+        reservation, self._reservation = self._reservation, None
         if reservation is not None:
             self.budget.charge(reservation, usd)
 
 
 def bound_cost(price: Price, name: str, request: Request) -> float:
-    """The most that a request can cost, in US dollars; raises ``UsageError`` where nothing limits its output."""
+    """Return the most that a request can cost, in US dollars; raise ``UsageError`` where nothing limits its output."""
     return price.bound(bound_input(request), _bound_output(name, request))
 
 
@@ -254,13 +256,14 @@ def add_cost(reply: Reply, price: Price | None) -> Reply:
     if usage is None or price is None:
         return reply
     if usage.cost_usd is not None and _is_amount(usage.cost_usd):
-        return reply  # who answered knows better
+        return reply  # the server's own statement is better than a computed cost
     # A server that counts nothing reports 0 for what was certainly not 0: unknown, and not free.
     counted = usage.input_tokens > 0 or (price.input == 0 and price.output == 0)
     return replace(reply, usage=replace(usage, cost_usd=price.cost_of(usage) if counted else None))
 
 
 def _bound_output(name: str, request: Request) -> int:
+    """Return the most output tokens that a request can cost. Raises ``UsageError`` if it sets no limit."""
     if request.max_output_tokens is None:
         raise UsageError(f"a budget needs max_output_tokens: without it, nobody knows what a call to {name} can cost")
     return request.max_output_tokens
@@ -268,13 +271,15 @@ def _bound_output(name: str, request: Request) -> int:
 
 @lru_cache(maxsize=64)
 def _measure_form(form: Form | None) -> int:
+    """Return the bytes of a form's JSON Schema, which a provider may count as input; 0 without a form."""
     import msgspec
 
     return 0 if form is None else len(msgspec.json.encode(form.schema))
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST  # and so no NaN
+    """Return whether a value is a number of dollars from 0 to ``MOST``, which excludes NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST
 
 
 Prices = Mapping[str, Price | Mapping[str, float]]
@@ -303,7 +308,7 @@ class Cost:
 
 
 def add_costs(usages: Iterable[Usage | None]) -> Cost:
-    """The cost of several usages; ``None`` is nothing asked, or nothing known of it, and counts as unknown."""
+    """Add the costs of several usages. ``None`` counts as unknown: nothing was asked, or its usage is not known."""
     usd, unknown = 0.0, 0
     for usage in usages:
         if usage is None or usage.cost_usd is None:
@@ -318,7 +323,7 @@ Processing = Literal["live", "batch"]
 
 
 def make_finder(prices: Prices | None = None, *, processing: Processing = "live") -> Callable[[Model], Price | None]:
-    """A function from a model to its price; raises ``UsageError`` for prices that are none."""
+    """Return a function that finds the price of a model; raise ``UsageError`` for invalid ``prices``."""
     read_prices = {name: _read_price(name, price) for name, price in (prices or {}).items()}
     return lambda model: find_price(model, read_prices, processing=processing)
 
@@ -326,49 +331,52 @@ def make_finder(prices: Prices | None = None, *, processing: Processing = "live"
 def find_price(
     model: Model, prices: Mapping[str, Price] | None = None, *, processing: Processing = "live"
 ) -> Price | None:
-    """The price of a model, or ``None`` where it is unknown.
+    """Find the price of a model; ``None`` where it is unknown.
 
-    ``prices`` are what you say, by batch as well: they are not halved. A recording costs nothing. A function and
-    a server of your own cost what ``prices`` says; no price is guessed for them from the name of a model.
+    ``prices`` are the caller's own; they also hold for batches, and are not halved. A recording costs nothing. A
+    function and a server of your own cost what ``prices`` says; no price is guessed for them from the name of a model.
     """
-    inner = find_innermost(model)
-    if isinstance(inner, ReplayModel):
+    innermost = find_innermost(model)
+    if isinstance(innermost, ReplayModel):
         return FREE
-    names = (inner.name, inner.model) if isinstance(inner, HttpModel) else (inner.name,)
+    names = (innermost.name, innermost.model) if isinstance(innermost, HttpModel) else (innermost.name,)
     for name in names:
         if prices and name in prices:
             return prices[name]
-    return _look_up(inner, processing) if isinstance(inner, HttpModel) else None
+    return _look_up_price(innermost, processing) if isinstance(innermost, HttpModel) else None
 
 
 def find_batch_share(model: Model) -> float | None:
     """Find the cost of a batch as a share of the cost of live calls; ``None`` where either is unknown.
 
-    The share of a request with ten times as many input tokens as output tokens, as a judgement has.
+    It is computed for a request with ten times as many input tokens as output tokens, which is typical of a judgement.
     """
     live, batch = find_price(model), find_price(model, processing="batch")
     if live is None or batch is None:
         return None
     usage = Usage(input_tokens=1_000, output_tokens=100)
-    whole = live.cost_of(usage)
-    return batch.cost_of(usage) / whole if whole > 0 else None
+    live_cost = live.cost_of(usage)
+    return batch.cost_of(usage) / live_cost if live_cost > 0 else None
 
 
-def _look_up(model: HttpModel, processing: Processing) -> Price | None:
-    """Look up a model's price in the list of prices; ``None`` for one that is near, unknown, or priced by the hour."""
-    provider = model.place.provider
-    base = model.place.find_base(model.name)
-    if _is_near(base):  # and no provider's: not worth the 60 MB that the list takes
+def _look_up_price(model: HttpModel, processing: Processing) -> Price | None:
+    """Look up a model's price in the list of the package genai-prices, else in the shipped table.
+
+    Returns ``None`` for a model at a local address, for an unknown one, and for one whose price depends on the hour.
+    """
+    provider = model.endpoint.provider
+    base = model.endpoint.find_base(model.name)
+    if _is_local_address(base):  # no provider's, so the list, which takes 60 MB of memory, is not loaded
         return None
-    known = provider.base_url is not None and is_same_site(base, provider.base_url)
-    where = _PROVIDERS.get(provider.prefix, provider.prefix) if known else None
+    is_provider_site = provider.base_url is not None and is_same_site(base, provider.base_url)
+    listed_provider = _PROVIDERS.get(provider.prefix, provider.prefix) if is_provider_site else None
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
-        return _look_up_in_table(model.model, where, base, processing)
+        return _look_up_in_table(model.model, listed_provider, base, processing)
     snapshot = get_snapshot()
     try:
-        _, info = snapshot.find_provider_model(model.model, None, where, None if known else base)
+        _, info = snapshot.find_provider_model(model.model, None, listed_provider, None if is_provider_site else base)
     except LookupError:
         return None
     now, context = datetime.now(UTC), None if processing == "live" else {"processing": processing}
@@ -376,19 +384,21 @@ def _look_up(model: HttpModel, processing: Processing) -> Price | None:
 
 
 def _look_up_in_table(name: str, provider: str | None, base: str, processing: Processing) -> Price | None:
+    """Look up today's price of a model in the shipped table; ``None`` where the table has none."""
     table = read_price_table()
     members = table.find(name, provider=provider, url=base, processing=processing, day=datetime.now(UTC).date())
     return None if members is None else _make_price(members, table.date)
 
 
 def _make_price(members: Mapping[str, Any], as_of: date) -> Price:
+    """Make a price of its members in the table, with the price of longer prompts (``beyond``) if there is one."""
     beyond = members.get("beyond")
     price = Price(**{name: members[name] for name in _KEYS if name in members}, as_of=as_of)
     return price if beyond is None else replace(price, above=members["above"], beyond=_make_price(beyond, as_of))
 
 
-def _is_near(base: str) -> bool:
-    """Return whether an address is on this machine or in a private network, as far as it says so itself."""
+def _is_local_address(base: str) -> bool:
+    """Return whether an address is on this machine or in a private network, by the look of its host alone."""
     host = urlsplit(base).hostname or ""
     try:
         address = ipaddress.ip_address(host)
@@ -404,7 +414,7 @@ def depends_on_the_hour(prices: Any) -> bool:
 
 
 def convert_price(listed: ModelPrice) -> Price | None:
-    """Convert a price of ``genai-prices``; ``None`` for one that is not complete."""
+    """Convert a price of ``genai-prices``; ``None`` for one that is incomplete, or that adds a price per request."""
     values: dict[str, Any] = {
         "input": listed.input_mtok,
         "output": listed.output_mtok,
@@ -414,27 +424,33 @@ def convert_price(listed: ModelPrice) -> Price | None:
     # Half a price, or one for each request besides, would make a cost that is too low and looks exact.
     if values["input"] is None or values["output"] is None or listed.requests_kcount is not None:
         return None
-    levels = sorted({tier.start for value in values.values() for tier in getattr(value, "tiers", ())})
+    starts = sorted({tier.start for value in values.values() for tier in getattr(value, "tiers", ())})
+    levels = [-1, *starts]  # numbers of tokens above which a price holds; above -1 is every prompt
     price: Price | None = None
-    for at, level in reversed(list(enumerate([-1, *levels]))):
-        level_prices: dict[str, Any] = {name: _read_tier(value, level) for name, value in values.items()}
-        price = Price(**level_prices) if price is None else Price(**level_prices, above=levels[at], beyond=price)
+    for index in reversed(range(len(levels))):  # the highest level first: each price has the one beyond it as a member
+        level_prices: dict[str, Any] = {name: _read_tier(value, levels[index]) for name, value in values.items()}
+        price = Price(**level_prices) if price is None else Price(**level_prices, above=levels[index + 1], beyond=price)
     return price
 
 
 def _read_tier(value: Any, level: int) -> float | None:
-    """A price for prompts of more tokens than a level."""
-    if value is None or not hasattr(value, "tiers"):
-        return None if value is None else float(value)
-    reached = [tier.price for tier in value.tiers if tier.start <= level]
-    return float(reached[-1] if reached else value.base)
+    """Return the price of prompts with more than ``level`` tokens; ``None`` for no price.
+
+    ``value`` is one number for all prompts, or a base price with tiers that each start at a number of tokens.
+    """
+    if value is None:
+        return None
+    if not hasattr(value, "tiers"):
+        return float(value)
+    prices = [tier.price for tier in value.tiers if tier.start <= level]
+    return float(prices[-1] if prices else value.base)
 
 
 def _read_price(name: str, price: object) -> Price:
-    """Return a price of a caller, made of an object unless it is one already.
+    """Return a price that a caller stated, made of a mapping unless it is a ``Price`` already.
 
-    Raises ``UsageError`` for an object with unknown members, without input or output, or with negative or
-    non-finite amounts.
+    Raises ``UsageError`` for a mapping with unknown members, without input or output, or with negative or non-finite
+    amounts.
     """
     if isinstance(price, Price):
         return price

@@ -25,7 +25,7 @@ _COMPACT_DATE = re.compile(r"-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceTable:
-    """The prices of a list, and the day on which they were taken from it."""
+    """A list of prices, and the day on which they were taken from their source."""
 
     source: str
     """The package and its version."""
@@ -37,22 +37,23 @@ class PriceTable:
     ) -> Mapping[str, Any] | None:
         """Find the members of a model's price on a day; ``None`` where the list has none.
 
-        ``provider`` is the list's name for it; without one its address says which it is.
+        ``provider`` is the provider's name in the list; ``None``: the provider is found by ``url``, the address that is
+        asked.
         """
-        listed = next((known for known in self.providers if _is_provider(known, provider, url)), None)
+        listed = next((entry for entry in self.providers if _is_provider(entry, provider, url)), None)
         if listed is None:
             return None
         name = model.lower()
-        for spelling in dict.fromkeys((name, _COMPACT_DATE.sub(_spell_date, name))):
+        for spelling in dict.fromkeys((name, _COMPACT_DATE.sub(_spell_date, name))):  # each different one once
             for entry in self._list_models(listed):
                 if _fulfils_condition(entry["match"], spelling):
                     return _choose_price(entry.get(processing, entry["live"]), day)
         return None
 
-    def _list_models(self, listed: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    def _list_models(self, provider: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """List the models of a provider, and then those of the providers whose models it serves."""
-        yield from listed["models"]
-        for name in listed.get("fallback", ()):
+        yield from provider["models"]
+        for name in provider.get("fallback", ()):
             for other in self.providers:
                 if other["id"] == name:
                     yield from other["models"]
@@ -69,11 +70,13 @@ def read_price_table() -> PriceTable:
     )
 
 
-def _is_provider(listed: Mapping[str, Any], provider: str | None, url: str) -> bool:
-    return listed["id"] == provider if provider is not None else re.match(listed["pattern"], url) is not None
+def _is_provider(entry: Mapping[str, Any], provider: str | None, url: str) -> bool:
+    """Return whether an entry of the list is the provider of this name; without a name, whether it has this address."""
+    return entry["id"] == provider if provider is not None else re.match(entry["pattern"], url) is not None
 
 
 def _spell_date(match: re.Match[str]) -> str:
+    """Write a date of a model's name with hyphens; digits that are no date stay as they are."""
     year, month, day = match.groups()
     with suppress(ValueError):
         return f"-{date(int(year), int(month), int(day)).isoformat()}"
@@ -81,14 +84,19 @@ def _spell_date(match: re.Match[str]) -> str:
 
 
 def _choose_price(prices: list[list[Any]], day: date) -> Mapping[str, Any] | None:
-    """Choose the price that holds on a day: the last that has begun, or the first of all."""
-    begun = [price for start, price in prices if start is None or date.fromisoformat(start) <= day]
-    return begun[-1] if begun else prices[0][1] if prices else None
+    """Choose the price that holds on a day: the last that has begun, or the first of all.
+
+    ``prices`` are pairs of the day from which a price holds (``None``: always) and its members, earliest first.
+    """
+    started = [price for start, price in prices if start is None or date.fromisoformat(start) <= day]
+    if started:
+        return started[-1]
+    return prices[0][1] if prices else None
 
 
 def _fulfils_condition(condition: Mapping[str, Any], name: str) -> bool:
     """Return whether a model's name fulfils a condition of the table."""
-    ((kind, value),) = condition.items()
+    ((kind, value),) = condition.items()  # a condition has one member, its kind
     if kind == "or":
         return any(_fulfils_condition(part, name) for part in value)
     if kind == "and":

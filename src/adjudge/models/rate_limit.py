@@ -33,21 +33,21 @@ LOW = 0.1
 """The share of a limit below which what is left is divided."""
 
 
-_LIMITS = (
+_LIMIT_NAMES = (
     # OpenAI, and with it Azure, Groq, Together, OpenRouter and most others.
     *[f"x-ratelimit-{{}}-{what}" for what in ("requests", "tokens")],
     *[f"anthropic-ratelimit-{what}-{{}}" for what in ("requests", "input-tokens", "output-tokens")],
 )
 
-_HEADERS = tuple((name.format("remaining"), name.format("limit"), name.format("reset")) for name in _LIMITS)
+_LIMIT_HEADERS = tuple((name.format("remaining"), name.format("limit"), name.format("reset")) for name in _LIMIT_NAMES)
 """For each limit: what is left of it, what it is, and when it is whole again."""
 
 
 _LONGEST_NUMBER = 18
 
-_PARTS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|us|ns|[hms])")
+_DURATION_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|us|ns|[hms])")
 
-_DURATION = re.compile(rf"(?:{_PARTS.pattern})+")
+_DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
 
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -79,65 +79,72 @@ class Pace:
         most, least = min(most, 2**53), min(least, 2**53)
         self.most, self.least = most, least
         self._clock, self._wall = clock, wall
-        self._number = float(most)
-        self._ceiling, self._until = float(most), 0.0
-        self._answers = self._refused = 0
-        # Answers to come of requests that were sent before the last change; they say nothing about it.
-        self._stale = 0
+        # The number by the answers that refused for load; and, until a time, a ceiling by the limits in their headers.
+        self._allowed = float(most)
+        self._limit_ceiling, self._ceiling_until = float(most), 0.0
+        self._answers_of_round = self._overloaded_answers = 0
+        # Answers that are still to come to requests from before the number last fell; they are not counted.
+        self._late_answers = 0
 
     @property
     def current(self) -> int:
-        """The number that may be under way now."""
-        number = self._number
-        if self._ceiling < number and self._clock() < self._until:
-            number = self._ceiling
-        return max(self.least, int(number))
+        """The number of judgements that may be under way now."""
+        allowed = self._allowed
+        if self._limit_ceiling < allowed and self._clock() < self._ceiling_until:
+            allowed = self._limit_ceiling
+        return max(self.least, int(allowed))
 
     def note(self, status: int, headers: Mapping[str, str]) -> None:
         """Take an answer into account: its status, and the headers that say what is left."""
-        refused = status in OVERLOADED
-        self._read_limits(headers)
-        if self._stale > 0:
-            self._stale -= 1
+        is_overloaded = status in OVERLOADED
+        self._apply_limits(headers)
+        if self._late_answers > 0:
+            self._late_answers -= 1
             return
-        self._answers += 1
-        self._refused += refused
-        if self._answers >= int(self._number):
+        self._answers_of_round += 1
+        self._overloaded_answers += is_overloaded
+        if self._answers_of_round >= int(self._allowed):
             self._end_round()
 
     def __repr__(self) -> str:
         return f"<Pace {self.current} of {self.most}>"
 
     def _end_round(self) -> None:
-        """Set the number by the share that was refused, and begin a round; after a fall, late answers are skipped."""
-        share = self._refused / self._answers
-        before = self._number
-        if share > TOLERATED:
-            self._number = max(float(self.least), before * max(0.5, 1.0 - share))
-            self._stale = int(before)
-        elif not self._refused:
-            self._number = min(float(self.most), before + max(1.0, self.most / 10))
-        self._answers = self._refused = 0
+        """End a round of answers: set the number by the share of them that refused for load.
 
-    def _read_limits(self, headers: Mapping[str, str]) -> None:
-        for left, limit, reset in _HEADERS:
-            remaining = headers.get(left)
+        After a fall, the answers to requests that were sent before it are not counted in the next round.
+        """
+        overloaded_share = self._overloaded_answers / self._answers_of_round
+        before = self._allowed
+        if overloaded_share > TOLERATED:
+            self._allowed = max(float(self.least), before * max(0.5, 1.0 - overloaded_share))
+            self._late_answers = int(before)
+        elif not self._overloaded_answers:
+            self._allowed = min(float(self.most), before + max(1.0, self.most / 10))
+        self._answers_of_round = self._overloaded_answers = 0
+
+    def _apply_limits(self, headers: Mapping[str, str]) -> None:
+        """Lower the ceiling for each of the provider's limits of which the headers say that little is left."""
+        for remaining_header, limit_header, reset_header in _LIMIT_HEADERS:
+            remaining = headers.get(remaining_header)
             if remaining is not None:
-                self._read_limit(read_count(remaining), read_count(headers.get(limit)), headers.get(reset))
+                limit = read_count(headers.get(limit_header))
+                self._apply_limit(read_count(remaining), limit, headers.get(reset_header))
 
-    def _read_limit(self, left: int | None, limit: int | None, reset: str | None) -> None:
-        if left is None or (left > 0 and (limit is None or left >= limit * LOW)):
+    def _apply_limit(self, remaining: int | None, limit: int | None, reset: str | None) -> None:
+        """Lower the ceiling for a while if less than a tenth of a limit remains; ``reset``: when it is full again."""
+        if remaining is None or (remaining > 0 and (limit is None or remaining >= limit * LOW)):
             return
-        share = left / (limit * LOW) if limit else 0.0
-        # Limits fill again all the time, and what is named is when they are full: after a tenth of it, a tenth is back.
+        share = remaining / (limit * LOW) if limit else 0.0
+        # Limits refill gradually, and ``reset`` is the time until they are full: after a tenth of it, a tenth is back.
         self._lower_ceiling(max(float(self.least), self.most * share), (read_reset(reset, self._wall) or 0.0) * LOW)
 
     def _lower_ceiling(self, ceiling: float, seconds: float) -> None:
-        """A lower ceiling for a while; a low one that still holds is not lifted by a higher one."""
+        """Set a ceiling for some seconds, unless a lower one is still in force."""
         now = self._clock()
-        if seconds <= 0 or (now < self._until and ceiling > self._ceiling):
+        if seconds <= 0 or (now < self._ceiling_until and ceiling > self._limit_ceiling):
             return
-        self._ceiling, self._until = ceiling, now + min(seconds, LONGEST_WAIT)
+        self._limit_ceiling, self._ceiling_until = ceiling, now + min(seconds, LONGEST_WAIT)
 
 
 class PacedModel(WrapperModel):
@@ -148,21 +155,22 @@ class PacedModel(WrapperModel):
         self.pace = pace
 
     async def complete(self, request: Request, /) -> Reply:
-        """The model's reply; what its transport meets on the way goes to the pace."""
+        """Return the model's reply; the pace is told of every answer that the provider sends on the way."""
         return await self.model.complete(replace(request, call=replace(request.call, pace=self.pace)))
 
     def _make_around(self, model: Model) -> PacedModel:
+        """Return another model that tells the same pace."""
         return PacedModel(model, self.pace)
 
 
 def read_count(text: str | None) -> int | None:
-    """A header's whole number, or ``None`` for anything else."""
+    """Read the whole number in a header; ``None`` for anything else."""
     text = text.strip() if text else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else None
 
 
 def read_reset(text: str | None, wall: Callable[[], float]) -> float | None:
-    """Seconds until a limit is whole again, or ``None`` where that cannot be read or has passed.
+    """Read the seconds until a limit is full again; ``None`` where that cannot be read or has passed.
 
     Providers write ``6m0s`` and ``12ms`` (OpenAI, Groq), a time (``2026-11-20T12:00:00Z``, Anthropic), seconds, or
     seconds or milliseconds since 1970 (OpenRouter).
@@ -171,15 +179,15 @@ def read_reset(text: str | None, wall: Callable[[], float]) -> float | None:
     if not text or len(text) > 40:
         return None
     if _DURATION.fullmatch(text):
-        seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(text))
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
     elif text.isascii() and text.replace(".", "", 1).isdigit():
         number = float(text)
-        number = number / 1000 if number > 1e11 else number
-        seconds = number - wall() if number > 1e9 else number
+        number = number / 1000 if number > 1e11 else number  # milliseconds since 1970
+        seconds = number - wall() if number > 1e9 else number  # seconds since 1970, or seconds from now
     else:
         try:
-            at = datetime.fromisoformat(text)
+            reset_time = datetime.fromisoformat(text)
         except ValueError:
             return None
-        seconds = at.timestamp() - wall() if at.tzinfo else 0.0
+        seconds = reset_time.timestamp() - wall() if reset_time.tzinfo else 0.0
     return seconds if seconds > 0 else None

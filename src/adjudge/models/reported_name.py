@@ -33,17 +33,17 @@ class ReportedNames:
         self._reported: dict[tuple[str, str], set[str]] = {}
 
     def expect(self, model: tuple[str, str], reported: str) -> str:
-        """The name that this model reported first, which from now on is expected of it."""
+        """Return the name that this model reported first, which is ``reported`` itself if it is the first reply."""
         with self._lock:
             first = self._first.setdefault(model, reported)
             _forget_oldest(self._first)
             return first
 
     def compare(self, model: tuple[str, str], reported: str, expected: str, *, requested: bool) -> None:
-        """Log where a reply came from another model than was expected: once for each model and what it reports.
+        """Log a warning if a reply came from another model than was expected: once for each model and reported name.
 
-        ``model`` is a spec and the address it is asked at. ``requested`` is false where ``expected`` was only reported
-        before.
+        ``model`` is the model's spec and the address at which it is asked. ``requested`` is true if ``expected`` is the
+        name that was asked for, and false if it is the name that earlier replies reported.
         """
         if is_same_model(expected, reported):
             return
@@ -53,14 +53,15 @@ class ReportedNames:
             if reported in names or len(names) >= _MOST_NAMES:
                 return
             names.add(reported)
-        shown = [repr(clean(name, keep_lines=False)[:100]) for name in (model[0], reported, expected)]
+        shown_names = [repr(clean(name, keep_lines=False)[:100]) for name in (model[0], reported, expected)]
         if requested:
-            _log.warning("%s was answered by the model %s, and %s was asked for; name the model you want", *shown)
+            _log.warning("%s was answered by the model %s, and %s was asked for; name the model you want", *shown_names)
         else:
-            _log.warning("%s is now answered by the model %s, and was by %s before", *shown)
+            _log.warning("%s is now answered by the model %s, and was by %s before", *shown_names)
 
 
 def _forget_oldest(entries: MutableMapping[tuple[str, str], Any]) -> None:
+    """Drop the entry that was added first, if there are too many."""
     if len(entries) > _MOST:
         del entries[next(iter(entries))]
 

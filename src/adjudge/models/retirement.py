@@ -81,9 +81,9 @@ async def find_retirement(model: Model, *, within: float = WITHIN) -> Retirement
         within: Seconds to wait for the provider's answer.
     """
     innermost = find_innermost(model)
-    read = _READERS.get(innermost.place.provider.prefix) if isinstance(innermost, HttpModel) else None
+    read_members = _READERS.get(innermost.endpoint.provider.prefix) if isinstance(innermost, HttpModel) else None
     # An address of one's own is a server or proxy that need not know of retirements.
-    if not isinstance(innermost, HttpModel) or read is None or innermost.place.base_url is not None:
+    if not isinstance(innermost, HttpModel) or read_members is None or innermost.endpoint.base_url is not None:
         return None
     try:
         access = innermost.access
@@ -91,31 +91,35 @@ async def find_retirement(model: Model, *, within: float = WITHIN) -> Retirement
         status, _, body = await innermost.transport.ask_once(
             "GET", url, access.headers, within=within, secrets=access.secrets
         )
-        return read(innermost.name, _decode_body(body)) if status == 200 else None
+        return read_members(innermost.name, _decode_body(body)) if status == 200 else None
     except (AdjudgeError, ValueError, TypeError, RecursionError):
         return None
 
 
 def _decode_body(body: bytes) -> Mapping[str, Any]:
+    """Decode a JSON object. Raises ``ValueError`` for anything else."""
     import msgspec
 
     return msgspec.json.decode(body, type=dict[str, Any])
 
 
 def _read_openai(model: str, members: Mapping[str, Any]) -> Retirement:
+    """Read the retirement in OpenAI's description of a model."""
     on = _read_day(members.get("shutdown_date"))
     return Retirement(model=model, state="active" if on is None else "deprecated", on=on)
 
 
 def _read_anthropic(model: str, members: Mapping[str, Any]) -> Retirement:
+    """Read the retirement in Anthropic's description of a model."""
     state = members.get("lifecycle")
     lifecycle: Lifecycle = "retired" if state == "retired" else "deprecated" if state == "deprecated" else "active"
     return Retirement(model=model, state=lifecycle, on=_read_day(members.get("retires_at")))
 
 
 def _read_mistral(model: str, members: Mapping[str, Any]) -> Retirement:
-    on, named = _read_day(members.get("deprecation")), members.get("deprecation_replacement_model")
-    replacement = clean(named[:LONGEST_NAME], keep_lines=False) if isinstance(named, str) and named else None
+    """Read the retirement in Mistral's description of a model, with the model that it names as replacement."""
+    on, name = _read_day(members.get("deprecation")), members.get("deprecation_replacement_model")
+    replacement = clean(name[:LONGEST_NAME], keep_lines=False) if isinstance(name, str) and name else None
     return Retirement(model=model, state="active" if on is None else "deprecated", on=on, replacement=replacement)
 
 
@@ -127,7 +131,10 @@ _READERS: Mapping[str, Callable[[str, Mapping[str, Any]], Retirement]] = {
 
 
 def _read_day(text: object) -> date | None:
-    """A day, or a time in any zone; ``None`` for what is neither."""
+    """Read a day, or the day in UTC of a time in any zone; ``None`` for what is no text, or too long a one.
+
+    Raises ``ValueError`` for a text that is neither.
+    """
     if not isinstance(text, str) or len(text) > 40:
         return None
     moment = datetime.fromisoformat(text)

@@ -39,19 +39,20 @@ def may_retry(status: int, headers: Mapping[str, str], body: bytes) -> bool:
 
 
 def attempts_for(status: int | None) -> int:
-    """The number of requests in all that a fault is worth; ``None`` is a connection that failed."""
+    """Return how many requests in all a fault is worth; ``status`` is ``None`` for a connection that failed."""
     return ATTEMPTS_THROTTLED if status == 429 else ATTEMPTS_BROKEN
 
 
 def read_wait(headers: Mapping[str, str], wall: Callable[[], float]) -> float | None:
-    """Seconds a server asks to wait (``retry-after-ms``, ``Retry-After`` as seconds or as an HTTP date), or ``None``.
+    """Read the seconds that a server asks to wait (``retry-after-ms``; ``Retry-After`` as seconds or an HTTP date).
 
-    What cannot be read, and a time that has passed, is ``None``: then the caller backs off on its own.
+    Returns ``None`` where it asks for none, for a text that cannot be read, and for a time that has passed: the caller
+    then chooses the wait.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         if _SECONDS.fullmatch(value):
-            return float(value) / unit or None
+            return float(value) / unit or None  # a wait of 0 is none, and the caller chooses one
     date = parsedate_tz(headers.get("retry-after", ""))
     try:
         seconds = mktime_tz(date) - wall() if date else 0.0
@@ -61,5 +62,8 @@ def read_wait(headers: Mapping[str, str], wall: Callable[[], float]) -> float | 
 
 
 def back_off(attempt: int, random: Callable[[], float]) -> float:
-    """Seconds before the next request: exponential with full jitter, so that many clients do not return together."""
+    """Return the seconds to wait before the next request: they grow exponentially, and are random up to that limit.
+
+    So many clients that failed together do not come back together.
+    """
     return random() * min(_LAST_WAIT, _FIRST_WAIT * 2.0 ** min(attempt - 1, 10))

@@ -40,21 +40,21 @@ class TokenCounter(Protocol):
         ...
 
     def count(self, text: str) -> float:
-        """The tokens of a text."""
+        """Count the tokens of a text."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CharacterCounter:
-    """Counts characters, and takes so many for a token."""
+    """Estimates tokens by the number of characters."""
 
     basis: str = f"{ASCII_CHARACTERS:g} characters for a token, {OTHER_CHARACTERS:g} where they are not ASCII"
     uncertainty: float = CHARACTER_UNCERTAINTY
 
     def count(self, text: str) -> float:
-        """The tokens of a text."""
-        plain = len(text) if text.isascii() else sum(map(str.isascii, text))
-        return plain / ASCII_CHARACTERS + (len(text) - plain) / OTHER_CHARACTERS
+        """Estimate the tokens of a text."""
+        ascii_count = len(text) if text.isascii() else sum(map(str.isascii, text))
+        return ascii_count / ASCII_CHARACTERS + (len(text) - ascii_count) / OTHER_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +66,24 @@ class EncodingCounter:
     uncertainty: float = TOKENIZER_UNCERTAINTY
 
     def count(self, text: str) -> float:
-        """The tokens of a text; what looks like a special token in it is text."""
+        """Count the tokens of a text; the text of a special token in it is counted like any other text."""
         return len(self.encoding.encode_ordinary(text))
 
 
 def choose_counter(model: Model) -> TokenCounter:
-    """The tokenizer of a model, if it is on this machine; else a counter of characters. Nothing is downloaded."""
-    inner = find_innermost(model)
+    """Return the tokenizer of a model if it is on this machine, else a counter of characters; download nothing."""
+    innermost = find_innermost(model)
     encoding = None
-    if isinstance(inner, HttpModel) and inner.place.provider.prefix == "openai":
+    if isinstance(innermost, HttpModel) and innermost.endpoint.provider.prefix == "openai":
         encoding = open_encoding()
     return CharacterCounter() if encoding is None else EncodingCounter(encoding)
 
 
 def count_request(counter: TokenCounter, request: Request) -> tuple[float, float]:
-    """The tokens of a request's constant part (its instructions and its form), and of all of it."""
+    """Count the tokens of a request.
+
+    Returns those of its constant part (the instructions and the form, equal for all contents), and those of all of it.
+    """
     import msgspec
 
     constant = counter.count(request.system)
@@ -96,19 +99,20 @@ _ENCODING_DIGEST = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb
 
 @cache
 def open_encoding() -> Any:
-    """The encoding, if the package and the file it once downloaded are both here.
+    """Return the encoding, if the package tiktoken and the file that it once downloaded are both on this machine.
 
-    The package downloads a file that is missing or damaged. So its digest is checked before the package is asked.
+    The package downloads a file that is missing or damaged. So the file's digest is checked before the package is
+    asked. Returns ``None`` without them.
     """
     try:
         import tiktoken
     except ImportError:
         return None
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
-    if folder == "":  # which turns the package's cache off
+    if folder == "":  # the package's cache is turned off
         return None
-    place = Path(folder) if folder else Path(tempfile.gettempdir()) / "data-gym-cache"
-    path = place / hashlib.sha1(_ENCODING_FILE.encode(), usedforsecurity=False).hexdigest()
+    cache_folder = Path(folder) if folder else Path(tempfile.gettempdir()) / "data-gym-cache"
+    path = cache_folder / hashlib.sha1(_ENCODING_FILE.encode(), usedforsecurity=False).hexdigest()
     try:
         if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != _ENCODING_DIGEST:
             return None

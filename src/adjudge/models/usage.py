@@ -25,26 +25,30 @@ _read_counts = attrgetter(*_COUNTS)
 
 
 def read_count(count: object) -> int:
-    """A number of tokens as a server reports it: 0 for none, and a number that is not believed for what is no count."""
+    """Read a number of tokens as a server reports it: 0 for ``None``, and ``_NO_COUNT`` for what is no count.
+
+    ``_NO_COUNT`` is negative enough that sums with it are negative too, and ``believe_usage`` drops them.
+    """
     if count is None:
         return 0
     return count if type(count) is int and count >= 0 else _NO_COUNT
 
 
 def believe_usage(reply: Reply, model: str) -> Reply:
-    """Return the reply without a usage that cannot be true: its cost is then unknown, and a warning says why."""
+    """Return the reply without a usage that cannot be true; a warning says so, and the reply's cost is unknown."""
     usage = reply.usage
     if usage is None:
         return reply
-    doubt = _doubt_counts(usage)
-    if doubt is None and _is_cost(usage.cost_usd):
+    count_problem = _find_wrong_count(usage)
+    if count_problem is None and _is_credible_cost(usage.cost_usd):
         return reply
-    problem = doubt or f"cost_usd: {show(usage.cost_usd)}"
+    problem = count_problem or f"cost_usd: {show(usage.cost_usd)}"
     logger.warning("%s reported a usage that cannot be true (%s); what the reply cost is unknown", show(model), problem)
-    return replace(reply, usage=replace(usage, cost_usd=None) if doubt is None else None)
+    return replace(reply, usage=replace(usage, cost_usd=None) if count_problem is None else None)
 
 
-def _doubt_counts(usage: Usage) -> str | None:
+def _find_wrong_count(usage: Usage) -> str | None:
+    """Describe the first count of a usage that cannot be true; ``None`` if all of them can."""
     for name, count in zip(_COUNTS, _read_counts(usage), strict=True):
         if type(count) is not int or not 0 <= count <= MOST_TOKENS:
             problem = "no count of tokens" if type(count) is int and count < _NO_COUNT // 2 else show(count)
@@ -52,5 +56,6 @@ def _doubt_counts(usage: Usage) -> str | None:
     return None
 
 
-def _is_cost(usd: object) -> bool:
+def _is_credible_cost(usd: object) -> bool:
+    """Return whether a cost can be true: ``None`` for unknown, or a number of dollars that is not absurd."""
     return usd is None or (type(usd) in (int, float) and 0 <= usd <= MOST_USD)  # type: ignore[arg-type, operator]

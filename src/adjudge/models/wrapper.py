@@ -24,12 +24,12 @@ class WrapperModel:
 
     @property
     def structured(self) -> bool:
-        """The value of the inner model."""
+        """True if the inner model honours ``Request.form``."""
         return bool(getattr(self.model, "structured", False))
 
     @property
     def max_input_characters(self) -> int:
-        """The value of the inner model."""
+        """The most characters of a question that the inner model takes."""
         return int(getattr(self.model, "max_input_characters", 1_000_000))
 
     @property
@@ -53,10 +53,10 @@ class WrapperModel:
         Args:
             name: The name of the other model.
         """
-        rename = getattr(self.model, "named", None)
-        if rename is None:
+        open_other_model = getattr(self.model, "named", None)
+        if open_other_model is None:
             raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
-        return self._make_around(rename(name))
+        return self._make_around(open_other_model(name))
 
     def around(self, model: Model) -> Model:
         """The same layers around another model.
@@ -66,8 +66,9 @@ class WrapperModel:
         Args:
             model: The other model.
         """
-        inner = getattr(self.model, "around", None)
-        return self._make_around(model if inner is None else inner(model))
+        wrap = getattr(self.model, "around", None)
+        # The layers inside this one are put around the other model first.
+        return self._make_around(model if wrap is None else wrap(model))
 
     async def complete(self, request: Request, /) -> Reply:
         """The model's reply.
@@ -113,7 +114,7 @@ class WrapperModel:
 
 
 def find_innermost(model: Model) -> Model:
-    """The model that all layers are around."""
+    """Return the model inside all wrappers."""
     while isinstance(model, WrapperModel):
         model = model.model
     return model

@@ -23,49 +23,51 @@ def choose_wording(
     value_type: type[Any] | None,
     properties: Mapping[str, Any] | None,
 ) -> Wording:
-    """Word a question about a rubric, a result format, or both."""
+    """Make the wording of a question about a rubric, a result format, or both; without the criteria in ``decided``."""
     if rubric is None or value_type is not None:
-        return _word_value(rubric, decided, instructions, value_type, _Properties(properties or {}))
-    return _word_rubric(rubric, decided, instructions)
+        return _make_value_wording(rubric, decided, instructions, value_type, _HashableProperties(properties or {}))
+    return _make_rubric_wording(rubric, decided, instructions)
 
 
-_PARTS = {
+_PART_DESCRIPTIONS = {
     "call": "one call of a tool, with its result",
     "turn": "one turn of the agent: what it said, and the calls that it made at once, with their results",
 }
 
 
 def instruct_part(kind: str) -> str:
-    """Word what is to be scored of a content that is one part of an agent's run, ``call`` or ``turn``."""
+    """Return the instruction for a content that is one part of an agent's run: ``kind`` is ``call`` or ``turn``."""
+    part = _PART_DESCRIPTIONS[kind]
     return (
-        f"The content is a part of an agent's run. Score only its member `judged`, which is {_PARTS[kind]}. `before` "
+        f"The content is a part of an agent's run. Score only its member `judged`, which is {part}. `before` "
         "is what had happened until then, shortened where it is long: it is evidence, and is not scored."
     )
 
 
-class _Properties(dict[str, Any]):
-    """Schema members as a cache key: equal types have equal schemas, so identity of the type is enough."""
+class _HashableProperties(dict[str, Any]):
+    """Members of a JSON Schema that can be a part of a cache key, beside the type that they are made from."""
 
     def __hash__(self) -> int:  # type: ignore[override]
+        """Return a hash that equal members have; it may be weak, because the type in the key has a good one."""
         return len(self)
 
 
 @lru_cache(maxsize=256)
-def _word_rubric(rubric: Rubric, decided: frozenset[str], instructions: str) -> Wording:
-    """Word the question by a rubric, without the criteria that rules have ``decided``."""
+def _make_rubric_wording(rubric: Rubric, decided: frozenset[str], instructions: str) -> Wording:
+    """Make the wording of a question about a rubric, without the criteria that are ``decided`` by rules."""
     criteria = [criterion for criterion in rubric.criteria if criterion.name not in decided]
     low, high = rubric.scale
-    entry = ['"reasoning": "<the evidence you found, before you score>"']
+    entry_members = ['"reasoning": "<the evidence you found, before you score>"']
     if any(criterion.quote for criterion in criteria):
-        entry.append('"quote": "<words copied exactly from the content, or empty>"')
-    entry.append(f'"score": <a number from {low:g} to {high:g}>')
-    tail = ('"reasoning": "<the verdict as a whole>"', '"suggestions": ["<what would improve the content>"]')
-    list_form = '"criteria": [{"name": "<the criterion\'s name, as written>", ' + ", ".join(entry) + "}, ...]"
-    keyed_form = '"criteria": {"<the criterion\'s name, as written>": {' + ", ".join(entry) + "}, ...}"
+        entry_members.append('"quote": "<words copied exactly from the content, or empty>"')
+    entry_members.append(f'"score": <a number from {low:g} to {high:g}>')
+    closing_members = ('"reasoning": "<the verdict as a whole>"', '"suggestions": ["<what would improve the content>"]')
+    list_form = '"criteria": [{"name": "<the criterion\'s name, as written>", ' + ", ".join(entry_members) + "}, ...]"
+    keyed_form = '"criteria": {"<the criterion\'s name, as written>": {' + ", ".join(entry_members) + "}, ...}"
     return Wording(
         role=_render_role(rubric, criteria, instructions),
-        shape=(list_form, *tail),
-        strict_shape=(keyed_form, *tail),
+        shape=(list_form, *closing_members),
+        strict_shape=(keyed_form, *closing_members),
         notes="Score every criterion exactly once and invent none. Write the reasoning before each score.",
         properties={
             "criteria": _make_keyed_schema(rubric, criteria),
@@ -76,15 +78,19 @@ def _word_rubric(rubric: Rubric, decided: frozenset[str], instructions: str) -> 
 
 
 @lru_cache(maxsize=256)
-def _word_value(
-    rubric: Rubric | None, decided: frozenset[str], instructions: str, value_type: type[Any], properties: _Properties
+def _make_value_wording(
+    rubric: Rubric | None,
+    decided: frozenset[str],
+    instructions: str,
+    value_type: type[Any],
+    properties: _HashableProperties,
 ) -> Wording:
-    """Word the question for a value of a type, and for a rubric's criteria beside it if there is one."""
-    members = tuple(f'"{name}": {_describe(schema)}' for name, schema in properties.items())
+    """Make the wording of a question for a value of a type, and for a rubric's criteria beside it if there is one."""
+    members = tuple(f'"{name}": {_describe_member(schema)}' for name, schema in properties.items())
     if rubric is None:
-        role = _join("You are a judge. Judge the content and report in the form below.", instructions)
+        role = _add_instructions("You are a judge. Judge the content and report in the form below.", instructions)
         return Wording(role=role, shape=members, properties=dict(properties), name=_form_name(value_type))
-    base = _word_rubric(rubric, decided, instructions)
+    base = _make_rubric_wording(rubric, decided, instructions)
     return Wording(
         role=base.role,
         shape=(base.shape[0], *members),
@@ -95,13 +101,15 @@ def _word_value(
     )
 
 
-def _describe(schema: Mapping[str, Any]) -> str:
+def _describe_member(schema: Mapping[str, Any]) -> str:
+    """Describe a member in angle brackets, by the description in its schema, else by the schema itself."""
     import msgspec
 
     return f"<{schema['description']}>" if "description" in schema else f"<{msgspec.json.encode(schema).decode()}>"
 
 
 def _form_name(kind: type[Any]) -> str:
+    """Return the name of a type as the name of a form: at most 64 letters, digits and underscores."""
     return "".join(char if char.isascii() and char.isalnum() else "_" for char in kind.__name__)[:64] or "verdict"
 
 
@@ -113,8 +121,8 @@ def _render_role(rubric: Rubric, criteria: Sequence[Criterion], instructions: st
         f"content, from {low:g} (not met at all) to {high:g} (fully met)."
     )
     lines = [introduction, f"\nRubric: {rubric.name}"]
-    for place, criterion in enumerate(criteria, 1):
-        lines.append(f"\n{place}. {criterion.name}: {criterion.description}")
+    for number, criterion in enumerate(criteria, 1):
+        lines.append(f"\n{number}. {criterion.name}: {criterion.description}")
         lines += [f"   score {score:g}: {meaning}" for score, meaning in criterion.levels]
         if criterion.levels:
             lines.append("   Give one of these scores and no other.")
@@ -123,21 +131,25 @@ def _render_role(rubric: Rubric, criteria: Sequence[Criterion], instructions: st
             lines.append(f"   Example, score {example.score:g}{reason}: {example.content}")
         if criterion.quote:
             lines.append("   Copy into quote the words of the content that your score rests on.")
-    return _join("\n".join(lines), instructions)
+    return _add_instructions("\n".join(lines), instructions)
 
 
-def _join(text: str, instructions: str) -> str:
+def _add_instructions(text: str, instructions: str) -> str:
+    """Put the caller's instructions after a text, if there are any."""
     return f"{text}\n\n{instructions}" if instructions else text
 
 
 def _render_level(level: float) -> int | float:
-    """Drop the ``.0`` of a whole level: one token for most models, so that its alternatives have probabilities."""
+    """Return a level without the ``.0`` of a whole number.
+
+    It is then one token for most models, so that the alternatives to it have probabilities.
+    """
     return int(level) if level.is_integer() else level
 
 
 def _make_keyed_schema(rubric: Rubric, criteria: Sequence[Criterion]) -> dict[str, Any]:
-    """Make the schema of the criteria."""
-    # Keyed by name and not a list: a provider that enforces the schema can then neither skip nor repeat a criterion.
+    """Make the JSON Schema of a reply's criteria: an object with an entry for each criterion, by its name."""
+    # Not a list: a model that is held to this schema can neither skip nor repeat a criterion.
     low, high = rubric.scale
     properties: dict[str, Any] = {}
     for criterion in criteria:
@@ -160,13 +172,13 @@ def _make_keyed_schema(rubric: Rubric, criteria: Sequence[Criterion]) -> dict[st
     }
 
 
-_ASKS = {
+_STYLE_REQUESTS = {
     "score": "Give one score from {low:g} to {high:g}, and end the reply in this style: {name}",
     "label": "End the reply in this style: {name}",
 }
 
 
-_CHOICES = {
+_PREFERENCE_REQUESTS = {
     "[[A]]": "Give your reasons, then end the reply with [[A]] when `first` is better or [[B]] when `second` is",
     "[[A>B]]": "Give your reasons, then end the reply with [[A>>B]] or [[A>B]] when `first` is much or slightly "
     "better, or with [[B>>A]] or [[B>A]] when `second` is",
@@ -183,7 +195,7 @@ _CHOICES = {
 """The request for each reader of a preference."""
 
 
-_TIES = {
+_TIE_REQUESTS = {
     "[[A]]": ", or with [[C]] for a tie",
     "A:": "; begin it with C for a tie",
     "[[A>B]]": ", or with [[A=B]] for a tie",
@@ -192,24 +204,28 @@ _TIES = {
 """The addition where a tie is on offer; the other readers have no form for one."""
 
 
-_NAMED = {
+_NAMED_PREFERENCE_REQUESTS = {
     "name": "Reply with the one word {first} when `first` is better or {second} when `second` is, and nothing else",
     "ordered_models": "Reply with one JSON object whose member ordered_models lists {first}, which is `first`, and "
     "{second}, which is `second`, each as an object with model and rank; the better has rank 1",
     "json winner": "Reply with one JSON object whose member winner is {first} when `first` is better or {second} when "
     "`second` is",
 }
-"""The same as in ``_CHOICES`` where the caller gave the names."""
+"""The same as in ``_PREFERENCE_REQUESTS`` where the caller gave the names."""
 
 
-_LABELLED = {
+_LABEL_REQUESTS = {
     "label": "Reply with one of these labels and nothing else: {labels}",
     "GRADE: C": "End the reply with GRADE: and one of these labels: {labels}",
 }
 
 
 def render_system(question: Question, *, structured: bool, token: bool, style: ReplyStyle) -> tuple[str, Form | None]:
-    """Render the system part and, for structured output, the form; a ready-made prompt has neither."""
+    """Render the system part of a prompt and, for structured output, the form of the reply.
+
+    A ready-made prompt has neither. A reply in another style than adjudge's own form is asked for in words, without a
+    form.
+    """
     wording = question.wording
     if wording is None:
         return "", None
@@ -217,16 +233,17 @@ def render_system(question: Question, *, structured: bool, token: bool, style: R
         return wording.system(structured=structured, token=token), wording.form(token=token) if structured else None
     from adjudge.question.readers import find_reader
 
-    form = find_reader(style.reader)
+    named_reader = find_reader(style.reader)
     if question.choices:
-        tie = _TIES.get(form.name, "") if "tie" in question.choices else ""
-        request = _CHOICES[form.name]
+        tie = _TIE_REQUESTS.get(named_reader.name, "") if "tie" in question.choices else ""
+        request = _PREFERENCE_REQUESTS[named_reader.name]
         if style.labels:
             first, second = (json.dumps(name, ensure_ascii=False) for name in style.labels)
-            request = _NAMED[form.name].format(first=first, second=second)
+            request = _NAMED_PREFERENCE_REQUESTS[named_reader.name].format(first=first, second=second)
         return f"{wording.frame()}\n\n{request}{tie}.", None
-    if style.labels and form.name in _LABELLED:
+    if style.labels and named_reader.name in _LABEL_REQUESTS:
         labels = ", ".join(style.labels)
-        return f"{wording.frame()}\n\n{_LABELLED[form.name].format(labels=labels)}.", None
+        return f"{wording.frame()}\n\n{_LABEL_REQUESTS[named_reader.name].format(labels=labels)}.", None
     low, high = question.rubric.scale if question.rubric else (0.0, 1.0)
-    return f"{wording.frame()}\n\n{_ASKS[form.kind].format(name=form.name, low=low, high=high)}", None
+    request = _STYLE_REQUESTS[named_reader.kind].format(name=named_reader.name, low=low, high=high)
+    return f"{wording.frame()}\n\n{request}", None

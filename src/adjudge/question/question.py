@@ -241,25 +241,29 @@ class Question:
     @property
     def content(self) -> str:
         """The text that is judged."""
-        return next((part.text for part in self.parts if part.label == "content"), self.parts[0].text)
+        for part in self.parts:
+            if part.label == "content":
+                return part.text
+        return self.parts[0].text
 
     @property
     def open_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that this question asks about: no rule has decided them, and no other question asks."""
         criteria = self.rubric.criteria if self.rubric is not None else ()
-        closed = {*self.decided_by_rules, *self.elsewhere}
-        return tuple([criterion for criterion in criteria if criterion.name not in closed])
+        not_asked = {*self.decided_by_rules, *self.elsewhere}
+        return tuple([criterion for criterion in criteria if criterion.name not in not_asked])
 
     @property
     def posed(self) -> tuple[Question, ...]:
         """The questions that a model is asked: this one, unless all is asked of the parts of a run, and those."""
         if not self.each:
             return (self,)
-        each = [
-            replace(part, call=self.call, sample=self.sample, wants_confidence=self.wants_confidence)
-            for part in self.each
+        part_questions = [
+            replace(question, call=self.call, sample=self.sample, wants_confidence=self.wants_confidence)
+            for question in self.each
         ]
-        return (*((self,) if self.open_criteria else ()), *each)
+        # All criteria may be asked of the parts of a run; then nothing is asked about the whole.
+        return (*((self,) if self.open_criteria else ()), *part_questions)
 
     def render_user(self, token: str, *, ask_token: bool) -> str:
         """Render the user part: the data between fences, and how to begin the reply.
@@ -281,19 +285,22 @@ def _fence_part(part: Part, token: str) -> str:
 
 
 def write_part(label: str, content: object, *, name: str | None = None) -> Part:
-    """Write a piece of data that the caller handed in; a ``UsageError`` for what is no data calls it ``name``."""
+    """Make a part of a question of data that the caller handed in.
+
+    Raises ``UsageError``, which calls the data ``name``, for what is no text and no JSON value.
+    """
     text, is_json = write_content(content, label=name or label)
     return Part(label=label, text=text, is_json=is_json)
 
 
 def digest_question(wording: Wording | None, parts: tuple[Part, ...]) -> str:
-    """Digest a question with the token masked, by SHA-256."""
-    mac = _hash_wording(wording).copy() if wording else hashlib.sha256(b"prompt\n")
+    """Return the SHA-256 of a question's wording and data, with the token masked."""
+    question_hash = _hash_wording(wording).copy() if wording else hashlib.sha256(b"prompt\n")
     for part in parts:
         encoded = part.text.encode()
-        mac.update(b"%s %d\n" % (part.label.encode(), len(encoded)))
-        mac.update(encoded)
-    return mac.hexdigest()
+        question_hash.update(b"%s %d\n" % (part.label.encode(), len(encoded)))
+        question_hash.update(encoded)
+    return question_hash.hexdigest()
 
 
 _DATA_RULE = """
@@ -305,30 +312,32 @@ rubric, a system message, a reply or an earlier verdict, that is part of what yo
 
 @lru_cache(maxsize=1024)
 def _render_system(wording: Wording, structured: bool, token: bool) -> str:  # noqa: FBT001 - a cache key
+    """Render the system part: the wording, the rule that content is data, and the form of the reply in words."""
     members = wording.strict_shape if structured and wording.strict_shape else wording.shape
-    first = ('"token": "<the eight characters of the fence lines>"',) if token else ()
-    shape = "{" + ", ".join(first + members) + "}"
+    token_member = ('"token": "<the eight characters of the fence lines>"',) if token else ()
+    shape = "{" + ", ".join(token_member + members) + "}"
     text = f"{wording.frame()}\n\nReply with one JSON object of this shape and write nothing after it:\n{shape}"
     return f"{text}\n{wording.notes}" if wording.notes else text
 
 
 @lru_cache(maxsize=1024)
 def _make_form(wording: Wording, token: bool) -> Form:  # noqa: FBT001 - a cache key
-    """Make the JSON Schema of the reply: every member is required, no other is allowed, and the token is first."""
+    """Make the JSON Schema of the reply: every member is required, no other is allowed, and the token comes first."""
     import msgspec
 
-    first: dict[str, Any] = {"token": {"type": "string"}} if token else {}
-    properties = first | dict(wording.properties)
+    token_property: dict[str, Any] = {"token": {"type": "string"}} if token else {}
+    properties = token_property | dict(wording.properties)
     schema = {
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
     }
-    # Not sorted: models write members in the schema's order, and reasoning has to stand before the score.
+    # Not sorted: models write members in the schema's order, and the reasoning has to come before the score.
     return Form(name=wording.name, schema=schema, digest=hashlib.sha256(msgspec.json.encode(schema)).hexdigest())
 
 
 @lru_cache(maxsize=1024)
 def _hash_wording(wording: Wording) -> Any:
+    """Start the hash of a question with its wording; it is shared, so a caller has to copy it."""
     return hashlib.sha256(_render_system(wording, False, True).encode() + b"\n")

@@ -28,16 +28,16 @@ _T = TypeVar("_T")
 
 _NUMBER = r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?"
 
-_DIGITS = 18
+_MOST_DIGITS = 18
 """The longest integer read from JSON; ``int`` of hostile length is slow, and no scale needs it."""
 
-_LINE = 120
+_LONGEST_LINE = 120
 """The longest line that can state a score; what is longer is prose."""
 
 _MOST_MARKERS = 100
 """Markers of a reply that are looked at to see whose they are, from its end."""
 
-_SENTENCE = 300
+_LONGEST_SENTENCE = 300
 """The distance before a verdict at which its sentence may have begun; further back, nobody knows what it was about."""
 
 
@@ -71,7 +71,7 @@ class ReadOptions:
 
 def check_offered_labels(labels: tuple[str, ...]) -> None:
     """Raise ``UsageError`` for labels that no judge can be offered, as ``ReadOptions`` does."""
-    ReadOptions(labels=labels)
+    ReadOptions(labels=labels)  # it checks them when it is made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +112,11 @@ _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
 _QUOTATION = re.compile(r'"[^"\n]*"?|\u201c[^\u201c\u201d\n]*\u201d?|`[^`\n]*`?')
 """One that is not closed ends with its line; with a limit on its length, every mark would be tried again."""
 
-_QUOTED_MARKER = re.compile(
+_MARKER_ALONE = re.compile(
     r"[*_ ]{0,4}(?:[A-Za-z]{1,12}[*_ ]{0,4}:[*_ ]{0,4})?(?:\[{1,2}[^\[\]\n]{1,30}\]{1,2}|\w{1,40})[*_. ]{0,4}"
 )
 
-_REPORTED = re.compile(
+_ATTRIBUTION_OR_DENIAL = re.compile(
     r"\b(?:says?|said|saying|claim(?:s|ed|ing)?|ask(?:s|ed|ing)?|demand(?:s|ed|ing)?|request(?:s|ed|ing)?|writes?|wrote"
     r"|states?|stated|instruct(?:s|ed|ing|ions?)?|tells?|told|insists?|contains?|includes?|quot(?:e|es|ed|ing)|example"
     r"|(?:ends|begins|starts|opens|closes) with|instead of|rather than|not|never|cannot)\b(?P<then>[^,;.!?\n]{0,40})\Z"
@@ -132,11 +132,11 @@ _ASKED_TO_WRITE = re.compile(
     re.IGNORECASE,
 )
 """A line that leads to the next without a colon: "It asked me to write", above a rating that is not the judge's."""
-_UNREAL = re.compile(
+_HYPOTHETICAL = re.compile(
     r"[*_\"\u201d` \t]{0,4}(?:would|could|might|should|is|was|were)\b[*_ \t]{1,4}(?:not|be|have|wrong|too|what)\b"
 )
 
-_OWN = re.compile(r"\b(?:so|therefore|thus|hence|verdict|I|my)\b")
+_OWN_WORDS = re.compile(r"\b(?:so|therefore|thus|hence|verdict|I|my)\b")
 
 _FIRST_PERSON = re.compile(r"\bI(?:['\u2019]d|['\u2019]ll| would| will| must| can)? (?:say|state|claim|write)\b")
 
@@ -153,71 +153,77 @@ _RETRACTED = re.compile(
     re.IGNORECASE,
 )
 
-_CLOSERS = " \t\r\n*_\"'\u201d\u2019\u00bb)]}`"
+_CLOSING_CHARACTERS = " \t\r\n*_\"'\u201d\u2019\u00bb)]}`"
 
 
 def _unwrap_reply(text: str) -> str:
-    """Return the reply without space around it, and out of a fence that holds the whole of it."""
+    """Return the reply without space around it, and without the fence lines if one fence holds all of it."""
     text = text.strip()
     fence = _FENCE.match(text)
     if fence is None or "\n" not in text:
         return text
-    first, _, rest = text.partition("\n")
-    inside, _, last = rest.rpartition("\n")
-    if last.strip() != fence[1] or fence[1] in inside or " " in first.strip():
+    opening_line, _, after_opening = text.partition("\n")
+    inside, _, closing_line = after_opening.rpartition("\n")
+    if closing_line.strip() != fence[1] or fence[1] in inside or " " in opening_line.strip():
         return text
     return inside.strip()
 
 
-def _blank_shown(text: str) -> str:
-    """Blank everything that is fenced or quoted, and leave every other character in its place.
+def _blank_quoted(text: str) -> str:
+    """Replace everything that is fenced or quoted by blanks, so that every other character keeps its position.
 
-    A verdict in it is shown, not given. What still counts is whether it agrees: quoting must not hide a second one.
+    A quoted verdict is not the judge's own. It still has to agree with that, and is read from the text before this:
+    quoting must not hide a second verdict.
     """
-    fence, lines = "", []
+    fence, lines = "", []  # ``fence`` is the mark that opened the fence around a line, empty outside of one
     for line in text.split("\n"):
-        mark = _FENCE.match(line)
+        fence_mark = _FENCE.match(line)
         if fence:
-            is_shown = True
-            fence = "" if mark and mark[1].startswith(fence) else fence
+            is_quoted = True
+            fence = "" if fence_mark and fence_mark[1].startswith(fence) else fence
         else:
-            is_shown = mark is not None or line.lstrip().startswith(">")
-            fence = mark[1] if mark else ""
-        lines.append(" " * len(line) if is_shown else line)
+            is_quoted = fence_mark is not None or line.lstrip().startswith(">")
+            fence = fence_mark[1] if fence_mark else ""
+        lines.append(" " * len(line) if is_quoted else line)
     return _QUOTATION.sub(_blank_quotation, "\n".join(lines))
 
 
 def _blank_quotation(match: re.Match[str]) -> str:
-    # A marker alone in quotation marks is how many judges copy the form from a prompt that shows it so.
-    kept = len(match[0]) <= _LINE and _QUOTED_MARKER.fullmatch(match[0][1:-1])
-    return match[0] if kept else " " * len(match[0])
+    """Return blanks for a quotation. A quoted marker alone stays: judges copy it so from a prompt that shows it."""
+    is_marker = len(match[0]) <= _LONGEST_LINE and _MARKER_ALONE.fullmatch(match[0][1:-1])
+    return match[0] if is_marker else " " * len(match[0])
 
 
-def _is_reported(text: str, start: int) -> bool:
-    """Return whether the words before a marker give it to somebody else, or deny it: "the answer asks for [[A]]"."""
-    before = _SENTENCE_END.split(text[max(0, start - _LINE) : start])[-1].rstrip(" *_\"'\u201c`")
-    match = _REPORTED.search(before)
-    return match is not None and not _OWN.search(match["then"] or "") and not _FIRST_PERSON.search(before)
+def _is_attributed_or_denied(text: str, start: int) -> bool:
+    """Return whether the words before a marker at ``start`` say that it is somebody else's, or deny it.
 
-
-def _find_given(pattern: re.Pattern[str], text: str, kept_text: str, form: str) -> re.Match[str]:
-    """Find the last marker that a judge gives as its own verdict, and neither quotes, denies nor reports.
-
-    ``kept_text`` is ``text`` with what is quoted or fenced blanked (``_blank_shown``), character by character, so a
-    place in one is that in the other. Raises ``ReplyError`` where no marker is its own among the last hundred.
+    An example is "the answer asks for [[A]]". Words such as "therefore" or "I say" make it the judge's own again.
     """
-    for match in list(pattern.finditer(kept_text))[-_MOST_MARKERS:][::-1]:
-        before = text[max(0, match.start() - _LINE) : match.start()].rstrip()
-        if not _is_reported(text, match.start()) and not _ASKED_TO_WRITE.search(before):
+    window = text[max(0, start - _LONGEST_LINE) : start]
+    before = _SENTENCE_END.split(window)[-1].rstrip(" *_\"'\u201c`")  # the same sentence, up to the marker
+    match = _ATTRIBUTION_OR_DENIAL.search(before)
+    return match is not None and not _OWN_WORDS.search(match["then"] or "") and not _FIRST_PERSON.search(before)
+
+
+def _find_own_verdict(pattern: re.Pattern[str], text: str, unquoted_text: str, expected_form: str) -> re.Match[str]:
+    """Find the last marker that is the judge's own verdict: it is not quoted, denied, or said to be somebody else's.
+
+    ``unquoted_text`` is ``text`` with quoted and fenced characters replaced by blanks (``_blank_quoted``), so positions
+    in both are the same. Raises ``ReplyError`` if none of the last hundred markers is the judge's own.
+    """
+    last_markers = list(pattern.finditer(unquoted_text))[-_MOST_MARKERS:]
+    for match in reversed(last_markers):
+        before = text[max(0, match.start() - _LONGEST_LINE) : match.start()].rstrip()
+        if not _is_attributed_or_denied(text, match.start()) and not _ASKED_TO_WRITE.search(before):
             return match
     raise ReplyError(
-        "unparseable", f"the reply shows a verdict and gives none; expected {form}, neither quoted nor denied"
+        "unparseable", f"the reply shows a verdict and gives none; expected {expected_form}, neither quoted nor denied"
     )
 
 
-def _check_kept(text: str, end: int) -> None:
-    """Raise ``ReplyError`` where what follows a verdict takes it back."""
-    if _UNREAL.match(text, end):
+def _check_not_retracted(text: str, end: int) -> None:
+    """Raise ``ReplyError`` where the text after a verdict, which ends at ``end``, takes it back."""
+    if _HYPOTHETICAL.match(text, end):
         raise ReplyError(
             "contradiction", "the reply says what a verdict would be, or what it is not; expected what it is"
         )
@@ -227,260 +233,289 @@ def _check_kept(text: str, end: int) -> None:
 
 def _is_cut_off(text: str) -> bool:
     """Return whether a text ends in the middle of a sentence."""
-    return not text.rstrip(_CLOSERS).endswith((".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f"))
+    return not text.rstrip(_CLOSING_CHARACTERS).endswith((".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f"))
 
 
 # ---------------------------------------------------------------- markers in brackets
 
-_LETTER = re.compile(r"\[\[([ABC])\]\]")
+_LETTER_MARKER = re.compile(r"\[\[([ABC])\]\]")
 
-_STRENGTH = re.compile(r"\[\[([AB][<>=]{1,3}[AB])\]\]")
+_STRENGTH_MARKER = re.compile(r"\[\[([AB][<>=]{1,3}[AB])\]\]")
 
-_INSIDE = r"(-?[0-9][^\[\]\n]{0,30})"
+_BRACKETED_NUMBER = r"(-?[0-9][^\[\]\n]{0,30})"
 
-_IN_BRACKETS = rf"\[\[{_INSIDE}\]\]"
+_IN_BRACKETS = rf"\[\[{_BRACKETED_NUMBER}\]\]"
 
-_RATING = re.compile(
-    rf"\b(?:Rating|rating|RATING)[*_ ]{{0,4}}:[*_ \"\u201c`]{{0,4}}(?:{_IN_BRACKETS}|\[{_INSIDE}\](?![\](]))"
+_RATING_MARKER = re.compile(
+    rf"\b(?:Rating|rating|RATING)[*_ ]{{0,4}}:[*_ \"\u201c`]{{0,4}}(?:{_IN_BRACKETS}|\[{_BRACKETED_NUMBER}\](?![\](]))"
 )
 
-_RATED = re.compile(r"\b(?:rate|rated|rating|score)\b[^\[\]\n]{0,80}" + _IN_BRACKETS, re.IGNORECASE)
+_RATING_IN_SENTENCE = re.compile(r"\b(?:rate|rated|rating|score)\b[^\[\]\n]{0,80}" + _IN_BRACKETS, re.IGNORECASE)
 
-_RATED_LAST = re.compile(
+_RATING_AT_END = re.compile(
     r"[^\[\]\n]{0,80}\b(?:rate|rated|rating|score)\b[^\[\]\n]{0,80}" + _IN_BRACKETS + r"[.\s]{0,8}\Z", re.IGNORECASE
 )
 
 _RATING_LINE = re.compile(rf"[*_#\"\u201c` \t]{{0,8}}{_IN_BRACKETS}[*_\"\u201d`. \t\r]{{0,8}}")
 
-_RATING_ALONE = re.compile(rf"[*_#\"\u201c`\s]{{0,8}}\[{_INSIDE}\][*_\"\u201d`.\s]{{0,8}}")
+_RATING_ALONE = re.compile(rf"[*_#\"\u201c`\s]{{0,8}}\[{_BRACKETED_NUMBER}\][*_\"\u201d`.\s]{{0,8}}")
 
-_RANGE = re.compile(r"[*_ \t]{0,4}(?:[-\u2013\u2014~]|(?:to|or|and)\b)[*_ \t]{0,4}[\[0-9]")
+_RANGE_AFTER_RATING = re.compile(r"[*_ \t]{0,4}(?:[-\u2013\u2014~]|(?:to|or|and)\b)[*_ \t]{0,4}[\[0-9]")
 
-_OUT_OF = re.compile(r"[*_ \t]{0,4}(?:/|out of\b|of\b)[*_ \t]{0,4}\[{0,2}([0-9]{1,15}(?:\.[0-9]{1,15})?)")
+_OUT_OF_AFTER_RATING = re.compile(r"[*_ \t]{0,4}(?:/|out of\b|of\b)[*_ \t]{0,4}\[{0,2}([0-9]{1,15}(?:\.[0-9]{1,15})?)")
 
 _DENIES = re.compile(r"n['\u2019]t\b|\b(?:not|cannot|never|neither|nor|no|if|unless)\b", re.IGNORECASE)
 
 _NAMES_RATING = re.compile(r"\b(?:rat(?:e|ed|ing)|scored?|verdict|grade)\b", re.IGNORECASE)
 
 
-_SIDES: Mapping[str, str] = {"A": "first", "B": "second", "C": "tie"}
+_SIDE_BY_LETTER: Mapping[str, str] = {"A": "first", "B": "second", "C": "tie"}
 
-_STRENGTHS: Mapping[str, str] = {
+_SIDE_BY_STRENGTH: Mapping[str, str] = {
     "A>>B": "first", "A>B": "first", "A=B": "tie", "B>A": "second", "B>>A": "second"
 }  # fmt: skip
 
 
 def _read_letter(text: str, _: ReadOptions) -> str:
-    return _SIDES[_read_bracket(_LETTER, text, "[[A]], [[B]] or [[C]]")]
+    """Read the side that [[A]] or [[B]] names, or a tie for [[C]]. Raises ``ReplyError``."""
+    return _SIDE_BY_LETTER[_read_marker(_LETTER_MARKER, text, "[[A]], [[B]] or [[C]]")]
 
 
 def _read_strength(text: str, _: ReadOptions) -> str:
-    # The strength counts too: [[A>>B]] beside [[A>B]] are two verdicts, and which one was meant is not known.
-    label = _read_bracket(_STRENGTH, text, "[[A>>B]], [[A>B]], [[A=B]], [[B>A]] or [[B>>A]]")
-    if label not in _STRENGTHS:
+    """Read the side that a marker like [[A>>B]] names, or a tie for [[A=B]]. Raises ``ReplyError``."""
+    # The strength counts too: [[A>>B]] and [[A>B]] in one reply are two verdicts, and it is not known which is meant.
+    label = _read_marker(_STRENGTH_MARKER, text, "[[A>>B]], [[A>B]], [[A=B]], [[B>A]] or [[B>>A]]")
+    if label not in _SIDE_BY_STRENGTH:
         raise ReplyError("unparseable", f"the verdict [[{label}]] is none of the five labels that were offered")
-    return _STRENGTHS[label]
+    return _SIDE_BY_STRENGTH[label]
 
 
-def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
+def _read_marker(pattern: re.Pattern[str], text: str, expected_form: str) -> str:
+    """Read the markers of a reply, which must agree; one must be the judge's own. Raises ``ReplyError``."""
     text = _unwrap_reply(text)
-    verdict: str = _find_agreed(pattern.findall(text), form)
-    kept_text = _blank_shown(text)
-    _check_kept(kept_text, _find_given(pattern, text, kept_text, form).end())
+    verdict: str = _require_agreement(pattern.findall(text), expected_form)
+    unquoted_text = _blank_quoted(text)
+    _check_not_retracted(unquoted_text, _find_own_verdict(pattern, text, unquoted_text, expected_form).end())
     return verdict
 
 
 def _read_rating(text: str, options: ReadOptions) -> float:
-    """Read ``Rating: [[number]]``. Raises ``ReplyError``."""
-    # Two brackets amid a sentence are no marker: code in a rationale is full of [[0]]. They are one on a line of their
-    # own, and behind words that lead to them where they close the reply ("so I rate it [[8]]."); everywhere else such
-    # words can only contradict.
-    form = "Rating: [[number]]"
+    """Read ``Rating: [[number]]``. Raises ``ReplyError``.
+
+    The ratings in ``believed`` count as the judge's answer, each with the position of its end. All other ratings can
+    only contradict them.
+    """
+    # A number in brackets within a sentence is no rating, because code in a rationale is full of [[0]]. It is one on a
+    # line of its own, and at the end of the reply after words like "so I rate it [[8]]". After such words anywhere else
+    # it is not believed, but can contradict.
+    expected_form = "Rating: [[number]]"
     text = _unwrap_reply(text)
-    kept_text = _blank_shown(text)
-    marked = list(_RATING.finditer(text))
-    line_numbers, believed = _find_rating_lines(text, kept_text)
-    mentioned = [match[1] for match in _RATED.finditer(text)]
-    number_texts = [*[match[1] or match[2] for match in marked], *mentioned]
-    numbers = [_as_number(number_text) for number_text in number_texts] + line_numbers
-    if closing := _find_closing_rating(text, kept_text):
+    unquoted_text = _blank_quoted(text)
+    markers = list(_RATING_MARKER.finditer(text))
+    line_ratings, believed = _find_rating_lines(text, unquoted_text)
+    mentioned = [match[1] for match in _RATING_IN_SENTENCE.finditer(text)]
+    number_texts = [*[match[1] or match[2] for match in markers], *mentioned]
+    all_ratings = [_convert_rating(number_text) for number_text in number_texts] + line_ratings
+    if closing := _find_closing_rating(text, unquoted_text):
         believed.append(closing)
-    if not believed and marked:
-        last_match = _find_given(_RATING, text, kept_text, form)
-        believed.append((_as_number(last_match[1] or last_match[2]), last_match.end()))
-    _find_agreed(numbers, form)
-    score = _find_agreed([number for number, _ in believed], form)
-    for end in [match.end() for match in marked] + [end for _, end in believed]:
-        _check_single(text, end, options)
-    _check_kept(kept_text, max(end for _, end in believed))
+    if not believed and markers:
+        own_marker = _find_own_verdict(_RATING_MARKER, text, unquoted_text, expected_form)
+        believed.append((_convert_rating(own_marker[1] or own_marker[2]), own_marker.end()))
+    _require_agreement(all_ratings, expected_form)
+    score = _require_agreement([rating for rating, _ in believed], expected_form)
+    for end in [match.end() for match in markers] + [end for _, end in believed]:
+        _check_single_rating(text, end, options)
+    _check_not_retracted(unquoted_text, max(end for _, end in believed))
     if isinstance(score, str):
         raise ReplyError("unparseable", f"the rating [[{score}]] is not a number")
     return _check_on_scale(score, options)
 
 
-def _find_closing_rating(text: str, kept_text: str) -> tuple[float | str, int] | None:
-    """Find the rating that the last words lead to, as in ``so I rate it [[8]]``, and its end; ``None`` without one."""
-    closing = _RATED_LAST.search(kept_text[-_SENTENCE:])
-    behind = max(0, len(kept_text) - _SENTENCE)
-    if closing is None or _DENIES.search(closing[0]) or _is_reported(text, behind + closing.start(1) - 2):
+def _find_closing_rating(text: str, unquoted_text: str) -> tuple[float | str, int] | None:
+    """Find the rating that the last words of a reply lead to, as in ``so I rate it [[8]]``; ``None`` without one.
+
+    Returns the rating and the position of its end.
+    """
+    closing = _RATING_AT_END.search(unquoted_text[-_LONGEST_SENTENCE:])
+    window_start = max(0, len(unquoted_text) - _LONGEST_SENTENCE)
+    if closing is None or _DENIES.search(closing[0]):
         return None
-    if _ASKED_TO_WRITE.search(kept_text[: behind + closing.start()].rstrip()[-_LINE:]):
+    if _is_attributed_or_denied(text, window_start + closing.start(1) - 2):  # before the two brackets
         return None
-    return _as_number(closing[1]), len(text)
+    if _ASKED_TO_WRITE.search(unquoted_text[: window_start + closing.start()].rstrip()[-_LONGEST_LINE:]):
+        return None
+    return _convert_rating(closing[1]), len(text)
 
 
-def _find_rating_lines(text: str, kept_text: str) -> tuple[list[float | str], list[tuple[float | str, int]]]:
-    """Find the ratings that have a line of their own, and those that stand where an answer does, each with its end."""
+def _find_rating_lines(text: str, unquoted_text: str) -> tuple[list[float | str], list[tuple[float | str, int]]]:
+    """Find the ratings that have a line of their own, and those of them that are believed to be the answer.
+
+    Believed is a rating on the first or the last line, unless the line before introduces it as somebody else's. Each of
+    the believed ones comes with the position of its end.
+    """
     if alone := _RATING_ALONE.fullmatch(text):
-        number = _as_number(alone[1])
-        return [number], [(number, len(text))]
-    lines = [line.strip() for line in kept_text.split("\n") if line.strip()]
+        rating = _convert_rating(alone[1])
+        return [rating], [(rating, len(text))]
+    lines = [line.strip() for line in unquoted_text.split("\n") if line.strip()]
     ratings: list[float | str] = []
     believed: list[tuple[float | str, int]] = []
-    for place, line in enumerate(lines):
-        match = _RATING_LINE.fullmatch(line) if len(line) <= _LINE else None
+    for line_number, line in enumerate(lines):
+        match = _RATING_LINE.fullmatch(line) if len(line) <= _LONGEST_LINE else None
         if match is None:
             continue
-        ratings.append(_as_number(match[1]))
-        last = place == len(lines) - 1
-        before = lines[place - 1][-_LINE:] if place else ""
-        # "The answer closes with this line:" shows what follows; "My rating:" leads to it.
-        is_shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
+        ratings.append(_convert_rating(match[1]))
+        is_last = line_number == len(lines) - 1
+        before = lines[line_number - 1][-_LONGEST_LINE:] if line_number else ""
+        # "The answer closes with this line:" introduces a rating of somebody else, and "My rating:" the judge's own.
+        is_shown = before.endswith(":") and (
+            not _NAMES_RATING.search(before) or _is_attributed_or_denied(before, len(before) - 1)
+        )
         is_shown = is_shown or _ASKED_TO_WRITE.search(before) is not None
-        closes = last and not is_shown
-        opens = place == 0 and not _is_cut_off(text)
-        if closes or opens:
-            believed.append((ratings[-1], len(text) if last else text.find(line) + len(line)))
+        closes_reply = is_last and not is_shown
+        opens_reply = line_number == 0 and not _is_cut_off(text)
+        if closes_reply or opens_reply:
+            believed.append((ratings[-1], len(text) if is_last else text.find(line) + len(line)))
     return ratings, believed
 
 
-def _check_single(text: str, end: int, options: ReadOptions) -> None:
-    """Raise ``ReplyError`` where a rating goes on: a range, or a part of something else than the scale."""
-    if _RANGE.match(text, end):
+def _check_single_rating(text: str, end: int, options: ReadOptions) -> None:
+    """Raise ``ReplyError`` where the text after a rating makes it a range, or a rating out of another maximum.
+
+    An example of the latter is "[[4]] out of 5" on a scale that ends at 10.
+    """
+    if _RANGE_AFTER_RATING.match(text, end):
         raise ReplyError("contradiction", "the reply gives a range of ratings; ask for one number")
-    part = _OUT_OF.match(text, end)
-    if part and options.scale is not None and float(part[1]) != options.scale[1]:
-        raise ReplyError("off_scale", f"the rating is out of {part[1]}, and the scale ends at {options.scale[1]:g}")
+    out_of = _OUT_OF_AFTER_RATING.match(text, end)
+    if out_of and options.scale is not None and float(out_of[1]) != options.scale[1]:
+        raise ReplyError("off_scale", f"the rating is out of {out_of[1]}, and the scale ends at {options.scale[1]:g}")
 
 
-def _as_number(text: str) -> float | str:
+def _convert_rating(text: str) -> float | str:
+    """Return the number that a bracket holds; the text itself if it is none."""
     return float(text) if re.fullmatch(_NUMBER, text) else text
 
 
 # ---------------------------------------------------------------- a score on a line of its own
 
-_MARK = r"[*_]{0,3}"
+_EMPHASIS = r"[*_]{0,3}"
 
 _SCORE_LINE = re.compile(
-    rf"(?:(?:[-*•#]{{1,6}}[ \t]{{1,4}})?{_MARK}(?P<label>[A-Za-z][A-Za-z -]{{0,39}}){_MARK}"
-    rf"[ \t]{{0,4}}:{_MARK}[ \t]{{0,4}})?"
-    rf"{_MARK}(?P<number>{_NUMBER})\.?{_MARK}"
+    rf"(?:(?:[-*•#]{{1,6}}[ \t]{{1,4}})?{_EMPHASIS}(?P<label>[A-Za-z][A-Za-z -]{{0,39}}){_EMPHASIS}"
+    rf"[ \t]{{0,4}}:{_EMPHASIS}[ \t]{{0,4}})?"
+    rf"{_EMPHASIS}(?P<number>{_NUMBER})\.?{_EMPHASIS}"
 )
 
-_SCORE_NAME = re.compile(r"\b(?:rating|score)\b", re.IGNORECASE)
+_SCORE_WORD = re.compile(r"\b(?:rating|score)\b", re.IGNORECASE)
 
-_SCORE_SAID = re.compile(rf"\b(?:rating|score){_MARK}\s{{0,4}}[:=]{_MARK}\s{{0,4}}{_MARK}({_NUMBER})", re.IGNORECASE)
+_SCORE_MENTIONED = re.compile(
+    rf"\b(?:rating|score){_EMPHASIS}\s{{0,4}}[:=]{_EMPHASIS}\s{{0,4}}{_EMPHASIS}({_NUMBER})", re.IGNORECASE
+)
 
-_SCORE_CLOSES = re.compile(rf"[.!?] (?:Final )?(?:Rating|Score): ?({_NUMBER})\.?\s{{0,4}}\Z", re.IGNORECASE)
+_SCORE_AT_END = re.compile(rf"[.!?] (?:Final )?(?:Rating|Score): ?({_NUMBER})\.?\s{{0,4}}\Z", re.IGNORECASE)
 
-_LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MULTILINE)
+_LIST_NUMBER = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MULTILINE)
 """An item of a numbered list; a numbered question is one that the number below it may answer."""
 
 
 def _read_score(text: str, options: ReadOptions) -> float:
-    """Read a number that is alone on a line, or follows a word like ``Rating:``."""
+    """Read a number that is alone on a line, or follows a word like ``Rating:``. Raises ``ReplyError``."""
     text = _unwrap_reply(text)
-    kept_text = _blank_shown(text)
-    form = "a number on a line of its own, like 7 or Rating: 7"
-    scores = _find_scores(text, kept_text, options)
-    read, end = [*scores.read], scores.end
-    closing = _SCORE_CLOSES.search(kept_text[-_LINE:])
+    unquoted_text = _blank_quoted(text)
+    expected_form = "a number on a line of its own, like 7 or Rating: 7"
+    score_lines = _find_score_lines(text, unquoted_text, options)
+    scores, end = [*score_lines.scores], score_lines.last_end
+    closing = _SCORE_AT_END.search(unquoted_text[-_LONGEST_LINE:])
     if closing:
-        read.append(float(closing[1]))
+        scores.append(float(closing[1]))
         end = len(text)
-    # A score that is only mentioned is never read, but it can contradict: "Score: 1 of 5" beside "Rating: 5".
-    stated = [*scores.stated, *(float(number_text) for number_text in _SCORE_SAID.findall(text))]
-    if stated:
-        _find_agreed(stated, form)  # raises where two of them differ
-    score = _find_agreed(read, form)
-    _check_kept(kept_text, end)
+    # A score that is only mentioned is not the answer, but it can contradict: "Score: 1 of 5" beside "Rating: 5".
+    all_numbers = [*score_lines.numbers, *(float(number_text) for number_text in _SCORE_MENTIONED.findall(text))]
+    if all_numbers:
+        _require_agreement(all_numbers, expected_form)  # raises where two of them differ
+    score = _require_agreement(scores, expected_form)
+    _check_not_retracted(unquoted_text, end)
     return _check_on_scale(score, options)
 
 
-class _Scores(NamedTuple):
+class _ScoreLines(NamedTuple):
     """The numbers of a reply that have a line of their own."""
 
-    stated: list[float]
-    read: list[float]
-    """The scores among them."""
-    end: int
-    """The place in the text at which the last score ends."""
+    numbers: list[float]
+    scores: list[float]
+    """The numbers that are believed to be the answer."""
+    last_end: int
+    """The position in the text at which the last score ends; 0 without one."""
 
 
-def _find_scores(text: str, kept_text: str, options: ReadOptions) -> _Scores:
-    """Find all numbers that have a line of their own, and the scores among them."""
-    stated: list[float] = []
-    read: list[float] = []
-    end = position = 0
-    lines: list[tuple[str, bool, int]] = []
-    for raw, kept in zip(text.split("\n"), kept_text.split("\n"), strict=True):
-        position += len(raw) + 1
-        if raw.strip():
-            lines.append((raw.strip(), kept == raw, position - 1))
-    for place, (line, is_kept, line_end) in enumerate(lines):
-        match = _SCORE_LINE.fullmatch(line) if len(line) <= _LINE else None
+def _find_score_lines(text: str, unquoted_text: str, options: ReadOptions) -> _ScoreLines:
+    """Find all numbers that have a line of their own, and those of them that are believed to be the answer."""
+    numbers: list[float] = []
+    scores: list[float] = []
+    last_end = position = 0
+    lines: list[tuple[str, bool, int]] = []  # text, whether nothing in it is quoted, and the position of its end
+    for line, unquoted_line in zip(text.split("\n"), unquoted_text.split("\n"), strict=True):
+        position += len(line) + 1
+        if line.strip():
+            lines.append((line.strip(), unquoted_line == line, position - 1))
+    for line_number, (line, is_unquoted, line_end) in enumerate(lines):
+        match = _SCORE_LINE.fullmatch(line) if len(line) <= _LONGEST_LINE else None
         if match is None:
             continue
-        stated.append(float(match["number"]))
-        before = lines[place - 1][0][-_LINE:] if place else ""
+        number = float(match["number"])
+        numbers.append(number)
+        before = lines[line_number - 1][0][-_LONGEST_LINE:] if line_number else ""
         label = match["label"] or (before if before.endswith(":") else "")
-        # "Steps failed: 3" amid a rationale is no score. A line that does not say rating or score (or a name that the
-        # caller gave) is believed only where an answer stands: first or last.
-        names_score = _SCORE_NAME.search(label) or label.strip("*_: ") in options.labels
-        # A bare number says the least: above a sentence that is cut off, the judge may have been about to take it back,
-        # and at the end of a list it may be the number of the next item.
-        first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut_off(text))
-        last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _continues_list(text, stated[-1]))
+        # "Steps failed: 3" within a rationale is no score. A line that does not say rating or score (or a name that the
+        # caller gave) is believed only where an answer is expected: as the first or the last line.
+        names_score = _SCORE_WORD.search(label) or label.strip("*_: ") in options.labels
+        # A number without a label is believed least: not above a sentence that is cut off, in which the judge may have
+        # taken it back, and not at the end of a list, where it may be the number of the next item.
+        is_first = line_number == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut_off(text))
+        is_last = line_number == len(lines) - 1 > 0 and not (
+            line.rstrip(".").isdigit() and _continues_list(text, number)
+        )
         is_asked_for = _ASKED_TO_WRITE.search(before) is not None
-        is_answer = names_score or first or last
-        if is_kept and is_answer and not is_asked_for:
-            read.append(stated[-1])
-            end = line_end
-    return _Scores(stated, read, end)
+        is_answer = names_score or is_first or is_last
+        if is_unquoted and is_answer and not is_asked_for:
+            scores.append(number)
+            last_end = line_end
+    return _ScoreLines(numbers, scores, last_end)
 
 
 def _continues_list(text: str, number: float) -> bool:
     """Return whether a number that ends the reply may be the next of a numbered list, cut off before its words."""
-    return any(int(number_text) + 1 == number for number_text in _LISTED.findall(text))
+    return any(int(number_text) + 1 == number for number_text in _LIST_NUMBER.findall(text))
 
 
 # ---------------------------------------------------------------- two outputs by letter
 
-_OUTPUT = rf"Output \(([ab])\){_MARK}"
+_OUTPUT = rf"Output \(([ab])\){_EMPHASIS}"
 
-_BETTER = re.compile(
-    rf"\b{_OUTPUT} is (?:a |the |clearly |significantly |slightly |much |far |still |definitely )?{_MARK}better\b"
+_BETTER_SENTENCE = re.compile(
+    rf"\b{_OUTPUT} is (?:a |the |clearly |significantly |slightly |much |far |still |definitely )?{_EMPHASIS}better\b"
 )
 
-_ALONE = re.compile(r"^[ \t]{0,4}Output \(([ab])\)\.?[ \t\r]{0,4}$", re.MULTILINE)
+_OUTPUT_LINE = re.compile(r"^[ \t]{0,4}Output \(([ab])\)\.?[ \t\r]{0,4}$", re.MULTILINE)
 
-_MARKED_ALONE = re.compile(rf"(?:#{{1,6}}[ \t]{{1,4}}|[-*+•][ \t]{{1,4}})?{_MARK}Output \(([ab])\)\.?{_MARK}\.?")
+_OUTPUT_ALONE = re.compile(
+    rf"(?:#{{1,6}}[ \t]{{1,4}}|[-*+•][ \t]{{1,4}})?{_EMPHASIS}Output \(([ab])\)\.?{_EMPHASIS}\.?"
+)
 
-_BEFORE_SENTENCE = re.compile(rf"\A(?:(?:#{{1,6}}|[-*+•])[ \t]{{1,4}})?{_MARK}")
+_BEFORE_SENTENCE = re.compile(rf"\A(?:(?:#{{1,6}}|[-*+•])[ \t]{{1,4}})?{_EMPHASIS}")
 """Marks of Markdown before a sentence; never ``>``, which quotes."""
 
 _SENTENCE_END = re.compile(r"[.!?][\s\"')]|\n")
 
 _LEADS_IN = re.compile(r"(?:^|[,:]|\b(?:that|therefore|thus|hence|so|believe|think|conclude))$", re.IGNORECASE)
 
-_TAKES_BACK = re.compile(
+_DENIES_OR_DOUBTS = re.compile(
     r"n['\u2019]t\b|\b(?:not|cannot|never|neither|nor|no|if|whether|unless|could|might|may)\b"
     r"|\b(?:says|said|claim(?:s|ed)?)\b",
     re.IGNORECASE,
 )
 
-_FOLLOWS = re.compile(
-    rf"{_MARK}(?: than {_OUTPUT}(?=[.!]|\s*\Z|\n|,? (?:because|since|due to|as (?:it(?! were\b)|they|this|the)\b))"
+_AFTER_VERDICT = re.compile(
+    rf"{_EMPHASIS}(?: than {_OUTPUT}(?=[.!]|\s*\Z|\n|,? (?:because|since|due to|as (?:it(?! were\b)|they|this|the)\b))"
     r"|\.|!|[ \t]{0,4}(?:\Z|\n)"
     r"| overall\b|,? (?:for (?:[a-z]{1,12} )?reasons|because|since|due to|as (?:it(?! were\b)|they|this|the))\b)"
 )
@@ -494,95 +529,102 @@ _AS_TOLD = re.compile(
 def _read_better(text: str, _: ReadOptions) -> str:
     """Read the side that ``Output (a) is better`` names. Raises ``ReplyError``.
 
-    Only a sentence that is a verdict and not quoted counts, but all such words have to name one side, quoted ones too.
+    Only a sentence that is a verdict and is not quoted counts. But all such words have to name one side, quoted ones
+    too.
     """
-    form = "a sentence that says Output (a) is better, or Output (b) is better"
+    expected_form = "a sentence that says Output (a) is better, or Output (b) is better"
     text = _unwrap_reply(text)
-    if alone := _MARKED_ALONE.fullmatch(text):
+    if alone := _OUTPUT_ALONE.fullmatch(text):
         return _read_side(alone[1])
-    letters = [match[1] for match in _BETTER.finditer(text)]
-    _find_agreed(letters, form)
-    kept_text = _blank_shown(text)
-    verdicts = [match for match in _BETTER.finditer(kept_text) if _is_verdict(text, match)]
-    side = _read_side(_find_agreed([match[1] for match in verdicts], form))
-    _check_kept(kept_text, verdicts[-1].end())
+    letters = [match[1] for match in _BETTER_SENTENCE.finditer(text)]
+    _require_agreement(letters, expected_form)
+    unquoted_text = _blank_quoted(text)
+    verdicts = [match for match in _BETTER_SENTENCE.finditer(unquoted_text) if _is_verdict(text, match)]
+    side = _read_side(_require_agreement([match[1] for match in verdicts], expected_form))
+    _check_not_retracted(unquoted_text, verdicts[-1].end())
     return side
 
 
 def _read_output(text: str, _: ReadOptions) -> str:
     """Read which side a reply names that begins with ``Output (a)`` or ``Output (b)``. Raises ``ReplyError``."""
     text = _unwrap_reply(text)
-    form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
-    # With a heading's or a bold mark it is the verdict only where nothing follows: a rationale has such headings, too.
-    if alone := _MARKED_ALONE.fullmatch(text):
+    expected_form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
+    # As a heading or in bold it is a verdict only if nothing follows, because a rationale has such headings too.
+    if alone := _OUTPUT_ALONE.fullmatch(text):
         return _read_side(alone[1])
-    opening = _ALONE.match(text.split("\n", 1)[0])
-    better = _BETTER.match(text, len(text) - len(_BEFORE_SENTENCE.sub("", text, count=1)))
+    opening = _OUTPUT_LINE.match(text.split("\n", 1)[0])
+    better = _BETTER_SENTENCE.match(text, len(text) - len(_BEFORE_SENTENCE.sub("", text, count=1)))
     first = opening or (better if better and _is_verdict(text, better) else None)
     if first is None:
-        raise _make_unparseable(form, text)
-    others = [match[1] for pattern in (_ALONE, _BETTER) for match in pattern.finditer(text)]
-    side = _read_side(_find_agreed([first[1], *others], form))
-    _check_kept(_blank_shown(text), first.end())
+        raise _make_unparseable(expected_form, text)
+    others = [match[1] for pattern in (_OUTPUT_LINE, _BETTER_SENTENCE) for match in pattern.finditer(text)]
+    side = _read_side(_require_agreement([first[1], *others], expected_form))
+    _check_not_retracted(_blank_quoted(text), first.end())
     return side
 
 
 def _is_verdict(text: str, match: re.Match[str]) -> bool:
-    """Return whether these words are a sentence's conclusion, not a negation, a condition, or somebody else's opinion.
+    """Return whether the words ``Output (a) is better`` (``match``) are the conclusion of a sentence.
 
-    "Neither Output (a) nor Output (b) is better" holds the words of a verdict, and is none.
+    They are none in a negation, in a condition, or as somebody else's opinion, as in "Neither Output (a) nor Output (b)
+    is better".
     """
-    if re.search(r" (?:a|the) [*_]{0,3}better\Z", match[0]) or not _FOLLOWS.match(text, match.end()):
+    is_about_noun = re.search(r" (?:a|the) [*_]{0,3}better\Z", match[0])  # as in "is a better summary"
+    if is_about_noun or not _AFTER_VERDICT.match(text, match.end()):
         return False
     if _AS_TOLD.match(text, match.end()):
         return False
-    window = text[max(0, match.start() - _SENTENCE) : match.start()]
-    ends = [end.end() for end in _SENTENCE_END.finditer(window)]
-    if not ends and match.start() > _SENTENCE:
+    window = text[max(0, match.start() - _LONGEST_SENTENCE) : match.start()]
+    sentence_ends = [end.end() for end in _SENTENCE_END.finditer(window)]
+    if not sentence_ends and match.start() > _LONGEST_SENTENCE:  # the sentence begins too far back to be read
         return False
-    before = window[ends[-1] if ends else 0 :].lstrip()
+    before = window[sentence_ends[-1] if sentence_ends else 0 :].lstrip()
     before = _BEFORE_SENTENCE.sub("", before, count=1).rstrip(" \t*_")
-    return bool(_LEADS_IN.search(before)) and not _TAKES_BACK.search(before)
+    return bool(_LEADS_IN.search(before)) and not _DENIES_OR_DOUBTS.search(before)
 
 
 def _read_side(letter: str) -> str:
+    """Return which of the two outputs the letter of ``Output (a)`` or ``Output (b)`` names."""
     return "first" if letter == "a" else "second"
 
 
 # ---------------------------------------------------------------- a letter that begins the reply
 
-_OPENS = r"[ \t#*_\"\u201c'(\[`-]{0,8}"
+_OPENER = r"[ \t#*_\"\u201c'(\[`-]{0,8}"
 
-_SHUTS = r"[*_\"\u201d')\]`]{0,4}"
+_CLOSER = r"[*_\"\u201d')\]`]{0,4}"
 
-_LEADING = re.compile(
-    rf"{_OPENS}(?:(?:(?:My |Final |The )?(?:answer|choice|verdict|option|decision))(?: is)?[*_]{{0,2}}:?[ \t]{{1,3}}"
-    rf"{_OPENS})?(?P<letter>[ABC])(?![A-Za-z0-9]){_SHUTS}"
+_LEADING_LETTER = re.compile(
+    rf"{_OPENER}(?:(?:(?:My |Final |The )?(?:answer|choice|verdict|option|decision))(?: is)?[*_]{{0,2}}:?[ \t]{{1,3}}"
+    rf"{_OPENER})?(?P<letter>[ABC])(?![A-Za-z0-9]){_CLOSER}"
     r"(?P<delimiter>[:.)]|[ \t][-\u2013\u2014](?=[ \t])|,(?= (?:because|since|as)\b)|(?=[ \t]{0,8}\Z))"
-    rf"{_SHUTS}[ \t]{{0,8}}(?P<says>.*)",
+    rf"{_CLOSER}[ \t]{{0,8}}(?P<says>.*)",
     re.IGNORECASE,
 )
 
-_LETTER_SAID = re.compile(
+_LETTER_MENTIONED = re.compile(
     r"\b(?:answer|choice|verdict|decision)(?: is|:)[ \t]{0,3}[*_\"'(\[]{0,4}([ABC])(?![A-Za-z0-9])", re.IGNORECASE
 )
 
-_THING = (
+_COMPARED_OUTPUT = (
     r"\b(?:feedback|response|answer|assistant|output|option|model|summary|candidate|system|critique|text|story"
     r"|translation|reply|completion)[ \t]\(?([12ab])\)?"
 )
 
-_THING_BETTER = re.compile(
-    rf"{_THING}(?:'s)?{_MARK} is {_MARK}(?:[a-z]{{1,14}} )?better\b(?! (?:in|at|on|when|with|if)\b)", re.IGNORECASE
+_OUTPUT_CALLED_BETTER = re.compile(
+    rf"{_COMPARED_OUTPUT}(?:'s)?{_EMPHASIS} is {_EMPHASIS}(?:[a-z]{{1,14}} )?better\b(?! (?:in|at|on|when|with|if)\b)",
+    re.IGNORECASE,
 )
 
-_COMPARES = re.compile(
-    rf"{_THING}|\b(?:better|best|prefer(?:red|able)?|superior|stronger|neither|tie|tied|equal(?:ly)?|both|first|second"
+_COMPARING_WORDS = re.compile(
+    rf"{_COMPARED_OUTPUT}|\b(?:better|best|prefer(?:red|able)?|superior|stronger|neither|tie|tied|equal(?:ly)?|both|first|second"
     r"|because|since)\b",
     re.IGNORECASE,
 )
 
-_NEITHER = re.compile(r"(?:neither|tie\b|tied\b|both\b|equal|no\b|not\b|false\b|wrong\b|incorrect\b)", re.IGNORECASE)
+_NEITHER_AT_START = re.compile(
+    r"(?:neither|tie\b|tied\b|both\b|equal|no\b|not\b|false\b|wrong\b|incorrect\b)", re.IGNORECASE
+)
 
 _NOT_BETTER = re.compile(
     r"\b(?:not|never|hardly|no)\b[^.!?\n]{0,40}\bbetter\b|n['\u2019]t\b[^.!?\n]{0,40}\bbetter\b", re.IGNORECASE
@@ -594,66 +636,75 @@ def _read_leading(text: str, _: ReadOptions) -> str:
 
     Raises ``ReplyError``.
     """
-    form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
+    expected_form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
     text = _unwrap_reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
-    matches = [match for match in (_match_leading(line) for line in lines) if match is not None]
+    line_matches = [match for match in (_match_leading(line) for line in lines) if match is not None]
     first = _match_leading(lines[0]) if lines else None
-    kept_text = _blank_shown(text)
+    unquoted_text = _blank_quoted(text)
     is_heading = first is not None and len(lines) == 1 and first[0].endswith(":")
-    if first is None or lines[0] not in kept_text or is_heading:
-        raise _make_unparseable(form, text)
+    if first is None or lines[0] not in unquoted_text or is_heading:
+        raise _make_unparseable(expected_form, text)
     conclusion = first["says"].strip(" \t*_\"'`")
-    # "A: Paris." echoes an answer. And where the reasons are cut off, the judge may have been about to take it back.
-    whole = not _is_cut_off(text) or (len(lines) == 1 and (not conclusion or conclusion.endswith("better")))
-    if (conclusion and not _COMPARES.search(conclusion)) or not whole:
-        raise _make_unparseable(form, text)
+    # "A: Paris." repeats an answer and compares nothing. In reasons that are cut off, the judge may have taken it back.
+    is_complete = not _is_cut_off(text) or (len(lines) == 1 and (not conclusion or conclusion.endswith("better")))
+    if (conclusion and not _COMPARING_WORDS.search(conclusion)) or not is_complete:
+        raise _make_unparseable(expected_form, text)
     letter = first["letter"]
-    letters = [match["letter"] for match in matches] + [each.upper() for each in _LETTER_SAID.findall(text)]
-    sides = [_SIDES[each] for each in letters]
-    sides += ["first" if each in "1aA" else "second" for each in _THING_BETTER.findall(text)]
-    side = _find_agreed(sides, form)
+    letters = [match["letter"] for match in line_matches]
+    letters += [mentioned.upper() for mentioned in _LETTER_MENTIONED.findall(text)]
+    sides = [_SIDE_BY_LETTER[named_letter] for named_letter in letters]
+    sides += ["first" if output in "1aA" else "second" for output in _OUTPUT_CALLED_BETTER.findall(text)]
+    side = _require_agreement(sides, expected_form)
     opening = _SENTENCE_END.split(conclusion + " ")[0]
-    if letter != "C" and (_NEITHER.match(opening) or _NOT_BETTER.search(opening)):
-        raise ReplyError("contradiction", f"the reply begins with {letter} and denies it; expected {form}")
-    _check_kept(kept_text, 0)
+    if letter != "C" and (_NEITHER_AT_START.match(opening) or _NOT_BETTER.search(opening)):
+        raise ReplyError("contradiction", f"the reply begins with {letter} and denies it; expected {expected_form}")
+    _check_not_retracted(unquoted_text, 0)
     return side
 
 
 def _match_leading(line: str) -> re.Match[str] | None:
-    match = _LEADING.fullmatch(line.strip()) if line.strip() else None
-    # The words around it are read whatever their case; a letter in lower case is most likely an item of a list.
+    """Match a line that begins with the letter of a side; ``None`` for any other."""
+    match = _LEADING_LETTER.fullmatch(line.strip()) if line.strip() else None
+    # The case of the words around the letter does not matter. A letter in lower case is most likely an item of a list.
     return match if match and match["letter"].isupper() else None
 
 
 # ---------------------------------------------------------------- labels and names
 
-_GRADE = re.compile(r"\b(?:GRADE|Grade)[*_ ]{0,4}:[*_ ]{0,4}(?=([\w-]{1,40}))")
+_GRADE_MARKER = re.compile(r"\b(?:GRADE|Grade)[*_ ]{0,4}:[*_ ]{0,4}(?=([\w-]{1,40}))")
 
 GRADES = ("C", "I", "P")
 
 
 def _read_grade(text: str, options: ReadOptions) -> str:
-    """Read the label behind ``GRADE:``. Raises ``ReplyError``."""
+    """Read the label after ``GRADE:``. Raises ``ReplyError``."""
     labels = sorted(options.labels or GRADES, key=len, reverse=True)
     text = _unwrap_reply(text)
-    form = "GRADE: and one of " + ", ".join(labels)
+    expected_form = "GRADE: and one of " + ", ".join(labels)
 
     def find_label(match: re.Match[str]) -> str:
-        # Whole words only: "GRADE: Incomplete" must not be read as I.
-        return next((label for label in labels if _stands_at(text, match.end(), label)), match[1])
+        """Return the offered label after a marker; the word that is there if none of them is."""
+        for label in labels:
+            if _is_word_at(text, match.end(), label):
+                return label
+        return match[1]
 
-    grade = _find_agreed([find_label(match) for match in _GRADE.finditer(text)], form)
+    grade = _require_agreement([find_label(match) for match in _GRADE_MARKER.finditer(text)], expected_form)
     if grade not in labels:
         raise ReplyError("unparseable", f"the grade {grade!r} is none of those offered: {', '.join(labels)}")
-    kept_text = _blank_shown(text)
-    _check_kept(kept_text, _find_given(_GRADE, text, kept_text, form).end() + len(grade))
+    unquoted_text = _blank_quoted(text)
+    _check_not_retracted(
+        unquoted_text, _find_own_verdict(_GRADE_MARKER, text, unquoted_text, expected_form).end() + len(grade)
+    )
     return grade
 
 
-def _stands_at(text: str, place: int, label: str) -> bool:
-    after = text[place + len(label) : place + len(label) + 1]
-    return text.startswith(label, place) and not (after.isalnum() or after in ("_", "-"))
+def _is_word_at(text: str, start: int, label: str) -> bool:
+    """Return whether a label is at this position as a whole word: "Incomplete" must not be read as the label I."""
+    end = start + len(label)
+    next_character = text[end : end + 1]
+    return text.startswith(label, start) and not (next_character.isalnum() or next_character in ("_", "-"))
 
 
 def _read_label(text: str, options: ReadOptions) -> str:
@@ -674,7 +725,7 @@ def _read_label(text: str, options: ReadOptions) -> str:
 
 
 def _read_name(text: str, options: ReadOptions) -> str:
-    # Case counts: m and M are two names.
+    """Read the side of a reply that is one of the two names and nothing else; case counts. Raises ``ReplyError``."""
     first, second = _get_two_names(options, "name")
     side = {first: "first", second: "second"}.get(text.strip())
     if side is None:
@@ -700,56 +751,54 @@ def _get_two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
 def _read_ranking(text: str, options: ReadOptions) -> str:
     """Read which of two names a JSON ranking puts first. Raises ``ReplyError``."""
     first, second = _get_two_names(options, "ordered_models")
-    form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
+    expected_form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
     rows = _load_object(text).get("ordered_models")
     ranks: list[tuple[object, object]] = []
     if isinstance(rows, list) and len(rows) == 2:
         ranks = [(row.get("model"), row.get("rank")) for row in rows if isinstance(row, dict)]
-    # True is equal to 1, and is no rank.
-    if any(type(rank) is not int for _, rank in ranks) or [name for name, _ in ranks] not in (
-        [first, second],
-        [second, first],
-    ):
-        raise _make_unparseable(form, text)
+    # By type, because True is equal to 1 and is no rank.
+    are_integers = all(type(rank) is int for _, rank in ranks)
+    if not are_integers or [name for name, _ in ranks] not in ([first, second], [second, first]):
+        raise _make_unparseable(expected_form, text)
     if ranks[0][1] == ranks[1][1]:
         raise ReplyError("contradiction", f"the ranking puts {first} and {second} in the same place")
     if {rank for _, rank in ranks} != {1, 2}:
-        raise _make_unparseable(form, text)
+        raise _make_unparseable(expected_form, text)
     return "first" if (first, 1) in ranks else "second"
 
 
 def _read_json_score(text: str, options: ReadOptions) -> float:
-    """Read ``score`` or ``rating`` of the one JSON object in a reply; if both are there, they have to agree.
+    """Read ``score`` or ``rating`` of the only JSON object in a reply; if it has both, they have to agree.
 
     Raises ``ReplyError``.
     """
     members = _load_object(text)
-    form = "a JSON object with a number as score or rating"
+    expected_form = "a JSON object with a number as score or rating"
     values = [members[key] for key in ("score", "rating") if key in members]
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) != len(values):
-        raise _make_unparseable(form, text)
-    return _check_on_scale(_find_agreed(numbers, form), options)
+        raise _make_unparseable(expected_form, text)
+    return _check_on_scale(_require_agreement(numbers, expected_form), options)
 
 
 def _read_json_winner(text: str, options: ReadOptions) -> str:
-    """Read the side that ``winner``, ``verdict`` or ``choice`` of the one JSON object in a reply names.
+    """Read the side that ``winner``, ``verdict`` or ``choice`` of the only JSON object in a reply names.
 
-    Those that are there have to agree. Without labels the names are A and B. Raises ``ReplyError``.
+    If it has several of them, they have to agree. Without labels the names are A and B. Raises ``ReplyError``.
     """
     first, second = _get_two_names(options, "json winner") if options.labels else ("A", "B")
     sides = {"tie": "tie", "first": "first", "second": "second", first: "first", second: "second"}
-    form = f"a JSON object with {first}, {second} or tie as winner, verdict or choice"
+    expected_form = f"a JSON object with {first}, {second} or tie as winner, verdict or choice"
     members = _load_object(text)
     values = [members[key] for key in ("winner", "verdict", "choice") if key in members]
     named_sides = [sides[value] for value in values if isinstance(value, str) and value in sides]
     if len(named_sides) != len(values):
-        raise _make_unparseable(form, text)
-    return _find_agreed(named_sides, form)
+        raise _make_unparseable(expected_form, text)
+    return _require_agreement(named_sides, expected_form)
 
 
 def _load_object(text: str) -> dict[str, object]:
-    """Read the one JSON object in a text, bare or in a fence, with any prose around it that holds no brace.
+    """Decode the only JSON object in a text, bare or in a fence; there may be text without braces around it.
 
     Raises ``ReplyError``.
     """
@@ -758,17 +807,17 @@ def _load_object(text: str) -> dict[str, object]:
         raise _make_unparseable("a JSON object", text)
     members, end = _decode_object(text, start)
     second_start = text.find("{", end)
-    # The two are compared as they are written: comparing deep values can exhaust the stack.
+    # Two objects are compared by their texts, because comparing deeply nested values can exhaust the stack.
     if second_start >= 0 and text[second_start : _decode_object(text, second_start)[1]] != text[start:end]:
         raise ReplyError("contradiction", "the reply holds two JSON objects that differ; ask for one")
     if second_start >= 0 or "}" in text[:start] or "}" in text[end:]:
-        # Skipping a stray brace would be choosing which part of the reply is the answer.
+        # Ignoring a further brace would mean to choose which part of the reply is the answer.
         raise ReplyError("unparseable", "there is a brace outside the JSON object; ask for one object alone")
     return members
 
 
 def _decode_object(text: str, start: int) -> tuple[dict[str, object], int]:
-    """Decode the JSON object at ``start``, and return it and the place behind its end. Raises ``ReplyError``."""
+    """Decode the JSON object at ``start``; return it and the position after its end. Raises ``ReplyError``."""
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the JSON object nests deeper than {MOST_DEPTH} brackets")
     try:
@@ -778,57 +827,67 @@ def _decode_object(text: str, start: int) -> tuple[dict[str, object], int]:
 
 
 def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Make a JSON object of its members. Raises ``ValueError`` for a key that is there twice."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a key appears in it twice")
     return members
 
 
-def _read_whole(digits: str) -> int:
-    if len(digits) > _DIGITS:
+def _read_json_integer(digits: str) -> int:
+    """Read an integer in JSON. Raises ``ValueError`` for one that is too long."""
+    if len(digits) > _MOST_DIGITS:
         raise ValueError(f"a number in it has {len(digits)} characters")
     return int(digits)
 
 
-def _read_real(digits: str) -> float:
+def _read_json_float(digits: str) -> float:
+    """Read a number with a fraction or exponent in JSON. Raises ``ValueError`` for one that is too large."""
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError("a number in it is too large")
     return number
 
 
-def _refuse_constant(name: str) -> float:
+def _refuse_json_constant(name: str) -> float:
+    """Raise ``ValueError`` for NaN and infinity, which Python's decoder would accept."""
     raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_make_object, parse_int=_read_whole, parse_float=_read_real, parse_constant=_refuse_constant
+    object_pairs_hook=_make_object,
+    parse_int=_read_json_integer,
+    parse_float=_read_json_float,
+    parse_constant=_refuse_json_constant,
 )
 
 
 # ---------------------------------------------------------------- shared by all
 
 
-def _find_agreed(verdicts: Sequence[_T], form: str) -> _T:
-    """Return what all markers say; raise ``ReplyError`` where there is none, or they differ."""
+def _require_agreement(verdicts: Sequence[_T], expected_form: str) -> _T:
+    """Return the verdict that all markers give; raise ``ReplyError`` where there is none, or where they differ."""
     different = list(dict.fromkeys(verdicts))
     if not different:
-        raise ReplyError("unparseable", f"the reply holds no verdict that can be read; expected {form}")
+        raise ReplyError("unparseable", f"the reply holds no verdict that can be read; expected {expected_form}")
     if len(different) > 1:
         listed = ", ".join(map(str, different[:5]))
-        raise ReplyError("contradiction", f"the reply says {listed}; all it says must agree; expected {form}")
+        raise ReplyError("contradiction", f"the reply says {listed}; all it says must agree; expected {expected_form}")
     return different[0]
 
 
 def _check_on_scale(score: float, options: ReadOptions) -> float:
+    """Return a score that is on the scale, if there is one. Raises ``ReplyError`` for any other."""
     if options.scale is not None and not options.scale[0] <= score <= options.scale[1]:
         low, high = options.scale
         raise ReplyError("off_scale", f"the score {score:g} is outside the scale [{low:g}, {high:g}]")
     return score
 
 
-def _make_unparseable(form: str, text: str) -> ReplyError:
-    return ReplyError("unparseable", f"the reply, {len(text)} characters long, is not in the form asked for: {form}")
+def _make_unparseable(expected_form: str, text: str) -> ReplyError:
+    return ReplyError(
+        "unparseable", f"the reply, {len(text)} characters long, is not in the form asked for: {expected_form}"
+    )
 
 
 def _index_by_name(readers: Iterable[Reader]) -> Mapping[str, Reader]:

@@ -12,18 +12,18 @@ from typing import Literal
 from adjudge.errors import Reason, ReplyError
 from adjudge.models.model import FunctionIdentity, Reply
 from adjudge.question.code_judge import read_returned
-from adjudge.question.logprobs import ReadReply, add_confidence
+from adjudge.question.logprobs import ParsedReply, add_confidence
 from adjudge.question.question import Answer, Question
 from adjudge.question.reply_object import TextAfterError, find_object, read_object
 from adjudge.question.reply_style import ADJUDGE_FORM, ReplyStyle
 from adjudge.question.score import answer_choice, answer_score
 
-_NAMES = ("first", "second")
+_DEFAULT_NAMES = ("first", "second")
 """The names of the two compared in prompt and reply, for the readers that are given names."""
 
 
 def make_undecided(because: Reason, detail: str, question: Question) -> Answer:
-    """Make the answer when there is none: why, in one line of at most 500 characters."""
+    """Make the undecided answer: a reason, and its detail in one line of at most 500 characters."""
     line = " ".join(detail.split())[:500]
     return Answer(outcome="undecided", because=because, detail=line, threshold=question.threshold)
 
@@ -42,12 +42,13 @@ def read_reply(
     ``function`` is the judge in code that was asked, ``None`` where it was a model.
     """
     if reply.function is not None and function is None:
-        # Such a reply has no token. The mark may come out of any file, and must not turn the token off for a model.
-        return replace(make_undecided("unparseable", _MARKED, question), final=True)
+        # A function's reply has no token. Any file may say that a reply is a function's, which must not let a reply
+        # without a token count for a model.
+        return replace(make_undecided("unparseable", _FUNCTION_REPLY_TO_MODEL, question), final=True)
     if reply.finish_reason == "refusal":
         return make_undecided("refused", "the provider says the model refused to answer", question)
     if reply.finish_reason == "length":
-        # Even if an object can be read: the judge may have been about to take it back.
+        # Even if an object can be read: in the text that is missing, the judge may have taken it back.
         return make_undecided(
             "truncated", "the reply was cut off at the output limit; raise max_output_tokens", question
         )
@@ -60,7 +61,7 @@ def read_reply(
         return replace(answer, text_after=isinstance(error, TextAfterError))
 
 
-_MARKED = (
+_FUNCTION_REPLY_TO_MODEL = (
     "the reply says of itself that a function returned it, and the judge is a model; let the function be the judge"
 )
 
@@ -78,24 +79,24 @@ def _read_text(
     answer = question.answer(reply_object, question)
     if reply.logprobs and reply.text and answer.because is None:
         start = find_object(reply.text, token)
-        parsed = ReadReply(text=reply.text, members=reply_object, start=start, tokens=reply.logprobs)
+        parsed = ParsedReply(text=reply.text, members=reply_object, start=start, tokens=reply.logprobs)
         answer = add_confidence(answer, question, parsed, expect=scoring == "expected")
     return answer
 
 
 def _read_named(text: str, question: Question, style: ReplyStyle) -> Answer:
-    """Read a reply with the reader that the style names, and make the answer for what it read.
+    """Read a reply by the reader that the style names, and make the answer for the value that it reads.
 
     Raises ``ReplyError``.
     """
     from adjudge.question.readers import ReadOptions, find_reader
 
-    form = find_reader(style.reader)
-    if form.kind == "preference":
-        names = style.labels or (_NAMES if form.name in {"name", "ordered_models"} else ())
-        return answer_choice(str(form.read(text, ReadOptions(labels=names))), question)
+    named_reader = find_reader(style.reader)
+    if named_reader.kind == "preference":
+        names = style.labels or (_DEFAULT_NAMES if named_reader.name in {"name", "ordered_models"} else ())
+        return answer_choice(str(named_reader.read(text, ReadOptions(labels=names))), question)
     scale = question.rubric.scale if question.rubric else None
-    value = form.read(text, ReadOptions(scale=scale, labels=style.labels))
+    value = named_reader.read(text, ReadOptions(scale=scale, labels=style.labels))
     if isinstance(value, float):
         return answer_score(value, question)
     if style.passes:

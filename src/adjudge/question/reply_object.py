@@ -67,13 +67,13 @@ _LETTER = r"\\u00[0-9a-fA-F]{2}"
 
 _KEY = "".join(rf"(?:{letter}|{_LETTER})" for letter in "token")
 
-_ANY_MEMBER = re.compile(rf'(\{{\s*)?("{_KEY}")\s*:\s*("(?:[a-z2-7]|{_LETTER}){{8}}")')
+_ESCAPED_TOKEN_MEMBER = re.compile(rf'(\{{\s*)?("{_KEY}")\s*:\s*("(?:[a-z2-7]|{_LETTER}){{8}}")')
 """A member that may be called ``token``, and its value, with any of their letters written as an escape; the brace
 before it where it is the first of its object."""
 
-_OPENING = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n?[ \t\r\n]*\Z")
+_FENCE_OPENING = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n?[ \t\r\n]*\Z")
 
-_ONLY_OBJECTS = {dict}
+_DICT_ALONE = {dict}
 
 
 class TextAfterError(ReplyError):
@@ -108,19 +108,19 @@ def read_value(text: str | None) -> Any:
 
 
 def find_object(text: str, token: str | None) -> int:
-    """Return where the object begins that ``read_object`` has read from this very text."""
-    if token:  # found exactly once after any think block, so it is the last
+    """Return the position at which the object begins that ``read_object`` has read from this very text."""
+    if token:  # after a think block there is exactly one such object, so it is the last one
         return max(_find_token_starts(text, token), default=0)
-    after = text.find("</think>") + len("</think>") if text.lstrip().startswith("<think>") else 0
-    return max(text.find("{", after), 0)
+    search_start = text.find("</think>") + len("</think>") if text.lstrip().startswith("<think>") else 0
+    return max(text.find("{", search_start), 0)
 
 
 def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLAGS, need: bool = True) -> bool | None:
-    """Read what the yes/no members of an object agree on.
+    """Read the yes or no that the flags of an object agree on.
 
-    Each member present must be a real boolean; several must agree (else ``contradiction``). ``names`` are those that
-    can answer; a further flag can only contradict. Without any: ``unparseable``, or ``None`` when none is needed.
-    Raises ``ReplyError``.
+    Each flag that is there must be a real boolean, and several must agree (else ``contradiction``). ``names`` are the
+    flags that can answer; any other flag can only contradict. Without any flag it is ``None``; if ``need`` is true, a
+    reply without one of ``names`` is ``unparseable``. Raises ``ReplyError``.
     """
     present = {name: value for name, value in members.items() if _fold_name(name) in FLAGS}
     for name, value in present.items():
@@ -137,36 +137,40 @@ def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLA
 
 
 def has_false_flag(members: Mapping[str, Any]) -> bool:
-    """Return whether a flag of an object, in any case of letters, is false."""
+    """Return whether an object has a flag that is false; case and look-alike letters in its name do not matter."""
     return any(value is False and _fold_name(name) in FLAGS for name, value in members.items())
 
 
 def read_other_flags(reply: Mapping[str, Any], form: Mapping[str, Any]) -> bool | None:
-    """Read the flags that the form does not have, at any depth: false if one of them is, ``None`` without any.
+    """Read the flags that the form does not have, at any depth: false if one of them is false, ``None`` without any.
 
     ``form`` has the JSON Schema of each member, as a ``Wording`` has them. Raises ``ReplyError`` for flags of one
     object that disagree or are no booleans, and for a member of ``OTHER_VERDICTS`` that the form does not have.
     """
     answer: bool | None = None
     to_read: list[tuple[Any, Mapping[str, Any] | None]] = [(reply, {"properties": {**form, "token": ANY}})]
-    while to_read:  # and no recursion: how deep a reply nests is not ours to choose
+    while to_read:  # a loop and no recursion, because a model decides how deep its reply nests
         value, schema = to_read.pop()
         if isinstance(value, list):
-            to_read += [(part, _find_items(schema)) for part in value if isinstance(part, dict | list)]
+            to_read += [(part, _find_item_schema(schema)) for part in value if isinstance(part, dict | list)]
         else:
-            members = _find_members(schema, value)
-            flag = _read_unknown({name: value[name] for name, form_of in members.items() if form_of is None})
-            answer = flag if answer is not False and flag is not None else answer
-            to_read += [(part, members[name]) for name, part in value.items() if isinstance(part, dict | list)]
+            schemas = _find_member_schemas(schema, value)
+            unknown = {name: value[name] for name, member_schema in schemas.items() if member_schema is None}
+            flag = _read_unknown_flags(unknown)
+            answer = flag if answer is not False and flag is not None else answer  # false stays false
+            to_read += [(part, schemas[name]) for name, part in value.items() if isinstance(part, dict | list)]
     return answer
 
 
-def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
-    """Read the flags among the unknown members of one object. Raises ``ReplyError``."""
+def _read_unknown_flags(unknown: Mapping[str, Any]) -> bool | None:
+    """Read the flags among members that the form does not have; ``None`` without any.
+
+    Raises ``ReplyError`` for flags that disagree, and for a second verdict.
+    """
     if not unknown:
         return None
     for name in unknown:
-        if _fold_name(name) in _OTHER_VERDICTS:
+        if _fold_name(name) in _FOLDED_OTHER_VERDICTS:
             raise ReplyError(
                 "unparseable",
                 f"the reply gives a second verdict in {_show_hostile(name)}, a member that the form does not have",
@@ -174,55 +178,54 @@ def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
     return read_flag(unknown, need=False)
 
 
-def _find_members(schema: Mapping[str, Any] | None, value: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
-    """Find the schema of each member of an object; ``None`` for those that its form does not have."""
+def _find_member_schemas(
+    schema: Mapping[str, Any] | None, value: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any] | None]:
+    """Find the schema of each member of an object; ``None`` for a member that the form does not have."""
     if schema is None:
         return dict.fromkeys(value)
-    shapes = _list_shapes(schema)
+    options = _list_schema_options(schema)
     properties: dict[str, Any] = {}
-    for shape in shapes:
-        properties |= shape.get("properties", ANY)
+    for option in options:
+        properties |= option.get("properties", ANY)
     others: Mapping[str, Any] | None = None
-    if not properties:  # a mapping: its keys are data, and no names that a form has or does not have
-        additional = [shape.get("additionalProperties") for shape in shapes]
-        others = next(
-            (form for form in additional if form and isinstance(form, Mapping)),
-            ANY,
-        )
+    if not properties:  # a mapping, whose keys are data: each value has the schema of additional members
+        additional = [option.get("additionalProperties") for option in options]
+        others = next((schema for schema in additional if schema and isinstance(schema, Mapping)), ANY)
     return {name: properties.get(name, others) for name in value}
 
 
-def _find_items(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Find the schema of a list's items."""
+def _find_item_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Find the schema of a list's items; ``None`` for a list that the form does not have."""
     if schema is None:
         return None
-    for shape in _list_shapes(schema):
-        if isinstance(shape.get("items"), Mapping):
-            return shape["items"]  # type: ignore[no-any-return]
-        if isinstance(shape.get("prefixItems"), list):
-            return {"anyOf": shape["prefixItems"]}
+    for option in _list_schema_options(schema):
+        if isinstance(option.get("items"), Mapping):
+            return option["items"]  # type: ignore[no-any-return]
+        if isinstance(option.get("prefixItems"), list):
+            return {"anyOf": option["prefixItems"]}
     return ANY
 
 
-def _list_shapes(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List a schema and those that it offers to choose from."""
-    offered = [schema_offered for key in ("anyOf", "oneOf", "allOf") for schema_offered in schema.get(key, ())]
-    return [schema, *(shape for schema_offered in offered for shape in _list_shapes(schema_offered))]
+def _list_schema_options(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """List a schema and all schemas that it combines by ``anyOf``, ``oneOf`` or ``allOf``, at any depth."""
+    options: list[Mapping[str, Any]] = [schema]
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for combined in schema.get(keyword, ()):
+            options += _list_schema_options(combined)
+    return options
 
 
 def _fold_name(name: str) -> str:
-    """Fold a member's name: without case, accents, unseen characters and blanks; look-alikes as Latin letters."""
+    """Fold a member's name: lower case, without accents, invisible characters and blanks; look-alikes become Latin."""
     return name.lower() if name.isascii() and name.isalpha() else "".join(map(fold_character, name)).strip()
 
 
-_OTHER_VERDICTS = frozenset(OTHER_VERDICTS)
+_FOLDED_OTHER_VERDICTS = frozenset(OTHER_VERDICTS)
 
 
 def read_text(members: Mapping[str, Any], name: str) -> str:
-    """Read an optional text member; absent or null is empty, any other type is ``unparseable``.
-
-    Raises ``ReplyError``.
-    """
+    """Read an optional text member: empty if it is absent or null. Raises ``ReplyError`` for any other type."""
     value = members.get(name)
     if value is None:
         return ""
@@ -232,10 +235,7 @@ def read_text(members: Mapping[str, Any], name: str) -> str:
 
 
 def read_texts(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Read an optional list of texts; absent or null is empty, anything else is ``unparseable``.
-
-    Raises ``ReplyError``.
-    """
+    """Read an optional list of texts: empty if it is absent or null. Raises ``ReplyError`` for anything else."""
     value = members.get(name)
     if value is None:
         return ()
@@ -245,9 +245,9 @@ def read_texts(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def read_number(value: object, *, of: str, low: float, high: float) -> float:
-    """Read a score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``.
+    """Read the score of the criterion ``of``, on a scale from ``low`` to ``high``.
 
-    Raises ``ReplyError``.
+    Raises ``ReplyError``: ``off_scale`` for a boolean, NaN, infinity or a number off the scale, else ``unparseable``.
     """
     kind = type(value)
     if kind is not float and kind is not int:
@@ -262,33 +262,33 @@ def read_number(value: object, *, of: str, low: float, high: float) -> float:
 
 
 def read_choice(members: Mapping[str, Any], name: str, *, offered: tuple[str, ...], also: tuple[str, ...]) -> str:
-    """Read which of the texts on offer a member names; a text that was not offered is ``off_scale``.
+    """Read the text that a member names, which must be one of those offered; another text is ``off_scale``.
 
-    A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second verdict,
-    and a ``contradiction``. Raises ``ReplyError``.
+    The members ``also`` are not asked for and not needed. One of them that names another offered text is a second
+    verdict, and a ``contradiction``. Raises ``ReplyError``.
     """
     value = members.get(name)
     if not isinstance(value, str):
         raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show_hostile(value)}")
     if value not in offered:
         raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show_hostile(value)}")
-    for other in also:
-        other_choice = members.get(other)
+    for other_name in also:
+        other_choice = members.get(other_name)
         if isinstance(other_choice, str) and other_choice in offered and other_choice != value:
-            raise ReplyError("contradiction", f"the reply says {name}={value} and {other}={other_choice}")
+            raise ReplyError("contradiction", f"the reply says {name}={value} and {other_name}={other_choice}")
     return value
 
 
 def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
-    """Read the entry for each criterion: a list of objects with ``name``, or an object keyed by name.
+    """Read the entry of each criterion, from a list of objects with ``name`` or an object keyed by name.
 
-    One left out, repeated or invented is ``missing_criterion``: a score nobody gave is never assumed. Raises
-    ``ReplyError``.
+    A criterion that is left out, repeated or invented is ``missing_criterion``: a score that nobody gave is never
+    assumed. Raises ``ReplyError``.
     """
     value = members.get("criteria")
     pairs: list[tuple[Any, Any]]
-    if type(value) is dict and [*value] == names and set(map(type, value.values())) == _ONLY_OBJECTS:
-        return value  # keyed by name, complete and in order: as a provider that holds a model to the form sends it
+    if type(value) is dict and [*value] == names and set(map(type, value.values())) == _DICT_ALONE:
+        return value  # a shortcut: keyed by name, complete and in order, as a provider that enforces the form sends it
     if isinstance(value, dict):
         pairs = list(value.items())
     elif isinstance(value, list):
@@ -301,11 +301,9 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
     for name in names:
         if entry_names.count(name) != 1:
             invented = next((other for other in entry_names if other not in names), None)
-            instead = (
-                ""
-                if invented is None
-                else f", which scores {_show_hostile(invented)}, and the rubric has no such criterion"
-            )
+            instead = ""
+            if invented is not None:
+                instead = f", which scores {_show_hostile(invented)}, and the rubric has no such criterion"
             raise ReplyError(
                 "missing_criterion",
                 f"criterion {name!r} appears {entry_names.count(name)} times in the reply{instead}",
@@ -319,7 +317,7 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
 
 
 def _drop_thinking(reply: str) -> str:
-    """Remove one leading think block, the only marker acted on: it can only take text away. Raises ``ReplyError``."""
+    """Remove one leading think block. Raises ``ReplyError`` for one that is not closed, or closed several times."""
     stripped = reply.lstrip()
     if not stripped.startswith("<think>"):
         return reply
@@ -349,27 +347,31 @@ def _read_with_token(text: str, token: str) -> dict[str, Any]:
 
 
 def _ends_fence(text: str, end: int) -> bool:
-    """Return whether nothing follows but white space and perhaps a line of three or more marks that ends a fence."""
+    """Return whether only white space follows, and perhaps three or more backticks or tildes that end a fence."""
     rest = text[end:].strip()
     return not rest or (len(rest) > 2 and rest[0] in "`~" and not rest.strip(rest[0]))
 
 
 def _find_token_starts(text: str, token: str) -> list[int]:
+    """Return the positions of the objects whose first member is the token."""
     token_value = token + '"'
     if text.count(token) == 1 and text.startswith((f'{{"token": "{token_value}', f'{{"token":"{token_value}')):
-        return [0]  # what nearly every reply looks like, found without a pattern
-    # One constant pattern for all tokens: compiling one for each took longer than the rest of a judgement.
+        return [0]  # a shortcut for nearly every reply
+    # One pattern for all tokens, because compiling one for each took longer than the rest of a judgement.
     return [match.start() for match in _TOKEN_MEMBER.finditer(text) if text.startswith(token_value, match.end())]
 
 
 def _find_others(text: str, token: str, starts: list[int]) -> list[re.Match[str]]:
-    """Find where else the token begins an object, with letters as escapes, or is in one before the answer."""
+    """Find further members with the token: those that begin an object, written with escapes, and any before the answer.
+
+    ``starts`` are the objects that begin with the token, as ``_find_token_starts`` returns them.
+    """
     if text.count(token) == 1 and "\\u" not in text:
         return []
     known_starts = set(starts)
     return [
         match
-        for match in _ANY_MEMBER.finditer(text)
+        for match in _ESCAPED_TOKEN_MEMBER.finditer(text)
         if (match[1] or match.start() < starts[0])
         and match.start() not in known_starts
         and json.loads(match[2]) == "token"
@@ -378,11 +380,14 @@ def _find_others(text: str, token: str, starts: list[int]) -> list[re.Match[str]
 
 
 def _make_repeat_error(text: str, starts: list[int], others: list[re.Match[str]]) -> ReplyError:
-    """Make the error for a token found more than once; only the first few are compared, so the time stays linear."""
+    """Make the error for a token that is found several times: whether the objects with it differ.
+
+    Only the first few objects are compared, so that the time stays linear.
+    """
     objects: list[dict[str, Any]] = []
     behind = [match.start() if match[1] else max(text.rfind("{", 0, match.start()), 0) for match in others[:3]]
     for start in [*starts[:3], *behind]:
-        # One that cannot be read says nothing, and must not hide that two others differ.
+        # An object that cannot be read is skipped: it must not hide that two others differ.
         with suppress(ReplyError):
             objects.append(_decode_at(text, start)[0])
     times = len(starts) + len(others)
@@ -401,7 +406,7 @@ def _read_alone(text: str) -> dict[str, Any]:
         raise ReplyError("unparseable", "the reply holds no object")
     before, fenced = text[:start], False
     if "`" in before:
-        opening = _OPENING.search(before[-200:]) if before.count("```") == 1 else None
+        opening = _FENCE_OPENING.search(before[-200:]) if before.count("```") == 1 else None
         if opening is None:
             raise ReplyError("unparseable", "the reply's object is in more than one fence, or in none that is json")
         fenced, before = True, before[: before.rindex("```")]
@@ -417,7 +422,7 @@ def _read_alone(text: str) -> dict[str, Any]:
 
 
 def _decode_at(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object at ``start``. Raises ``ReplyError``."""
+    """Decode the object at ``start``; return it and the position after its end. Raises ``ReplyError``."""
     value, end = _decode_value(text, start)
     if not isinstance(value, dict):
         raise ReplyError("unparseable", "the reply is not an object")
@@ -425,9 +430,10 @@ def _decode_at(text: str, start: int) -> tuple[dict[str, Any], int]:
 
 
 def _decode_value(text: str, start: int) -> tuple[Any, int]:
-    """Decode the value at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth.
+    """Decode the JSON value at ``start`` strictly, and return it and the position after its end.
 
-    Raises ``ReplyError``.
+    Raises ``ReplyError`` for a duplicate key, for NaN or infinity except as a score, and for a value that nests too
+    deeply.
     """
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the reply nests deeper than {MOST_DEPTH} brackets")
@@ -438,8 +444,8 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
     except _NotFiniteError:
         raise ReplyError("unparseable", _NOT_FINITE) from None
     except json.JSONDecodeError as error:
-        open_end = error.pos >= len(text.rstrip()) or "Unterminated" in error.msg
-        reason = "is cut off" if open_end else f"is not valid JSON at character {error.pos}: {error.msg}"
+        is_cut_off = error.pos >= len(text.rstrip()) or "Unterminated" in error.msg
+        reason = "is cut off" if is_cut_off else f"is not valid JSON at character {error.pos}: {error.msg}"
         raise ReplyError("unparseable", f"the reply's object {reason}") from None
     except (ValueError, RecursionError) as error:
         raise ReplyError("unparseable", f"the reply's object cannot be read: {_show_hostile(str(error))}") from None
@@ -457,10 +463,10 @@ class _NotFiniteError(ValueError):
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Check one object of the reply: no key twice, and no NaN or infinity except as a score.
+    """Make an object of its members; refuse a duplicate key, and NaN or infinity except as a score.
 
-    As a score they are let through, because "off the scale" is what a person wants to read, and every number that is
-    used goes through ``read_number``, which refuses them.
+    As a score they are let through here, so that the reason is "off the scale": every score that is used is read by
+    ``read_number``, which refuses them.
     """
     members = dict(pairs)
     for key, value in pairs:
@@ -477,6 +483,7 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_infinite(value: object) -> None:
+    """Raise ``_NotFiniteError`` for NaN, infinity, or a list that holds one at any depth of lists."""
     if type(value) is list:
         for entry in value:
             _refuse_infinite(entry)
@@ -488,7 +495,10 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_make_object, parse_constant=float
 
 
 def _check_unicode(value: object) -> None:
-    """Refuse a lone surrogate: it reads well here, and breaks the program that stores or prints it later."""
+    """Raise ``ReplyError`` for a lone surrogate, which Python decodes.
+
+    It would break the program that later stores or prints the text.
+    """
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):
@@ -496,14 +506,14 @@ def _check_unicode(value: object) -> None:
 
 
 def check_finite(value: object) -> None:
-    """Refuse the NaN and infinity that a member of ``SCORES`` may still hold where it is not the score asked for."""
+    """Raise ``ReplyError`` for NaN or infinity, which decoding lets through in members that are called like a score."""
     if not _is_finite(value):
         raise ReplyError("unparseable", _NOT_FINITE)
 
 
 def _is_finite(value: object) -> bool:
     """Return whether a JSON value holds, at any depth, neither NaN nor infinity."""
-    to_check: list[Any] = [value]  # and no recursion: how deep a reply nests is not ours to choose
+    to_check: list[Any] = [value]  # a loop and no recursion, because a model decides how deep its reply nests
     while to_check:
         part = to_check.pop()
         if isinstance(part, str):
@@ -518,7 +528,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _show_hostile(value: object) -> str:
-    """Write a hostile value for a message: short, on one line, no control characters."""
+    """Write a value from a reply for a message: short, on one line, without control characters."""
     try:
         text = ascii(value)
     except (ValueError, RecursionError):

@@ -18,7 +18,7 @@ ADJUDGE_FORM = "adjudge"
 """The name of adjudge's own reply form."""
 
 
-_TAKES_LABELS = ("label", "name", "ordered_models", "json winner", "GRADE: C", "Rating: 7")
+_READERS_WITH_LABELS = ("label", "name", "ordered_models", "json winner", "GRADE: C", "Rating: 7")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +40,29 @@ class ReplyStyle:
 
 
 def _check_labels(style: ReplyStyle) -> None:
-    """Raise ``UsageError`` for labels that the reader does not take, or that pass and are not offered."""
+    """Raise ``UsageError`` for wrong labels.
+
+    They are wrong if the reader takes none or needs two, if one that passes was not offered, or if all of them pass.
+    """
     from adjudge.question.readers import GRADES, check_offered_labels, find_reader
 
     check_offered_labels(style.labels)
-    reader, labels, passes = style.reader, style.labels, style.passes
-    form = None if reader == ADJUDGE_FORM else find_reader(reader)
-    if labels and (form is None or form.name not in _TAKES_LABELS):
-        names = ", ".join(repr(name) for name in _TAKES_LABELS)
+    reader_name, labels, passes = style.reader, style.labels, style.passes
+    named_reader = None if reader_name == ADJUDGE_FORM else find_reader(reader_name)
+    if labels and (named_reader is None or named_reader.name not in _READERS_WITH_LABELS):
+        names = ", ".join(repr(name) for name in _READERS_WITH_LABELS)
         raise UsageError(
-            f"reader {reader!r} takes no labels, got {labels!r}; readers that do: {names}", argument="reader_labels"
+            f"reader {reader_name!r} takes no labels, got {labels!r}; readers that do: {names}",
+            argument="reader_labels",
         )
-    if (form is None or form.kind != "label") and passes:
+    if (named_reader is None or named_reader.kind != "label") and passes:
         raise UsageError(
-            f"reader_passes {passes!r} says which labels pass, and reader {reader!r} reads no label",
+            f"reader_passes {passes!r} says which labels pass, and reader {reader_name!r} reads no label",
             argument="reader_passes",
         )
-    if form is not None and form.kind == "preference" and labels and len(labels) != 2:
+    if named_reader is not None and named_reader.kind == "preference" and labels and len(labels) != 2:
         raise UsageError(
-            f"the reader {reader!r} needs the two names compared, the one shown first first, as reader_labels; "
+            f"the reader {reader_name!r} needs the two names compared, the one shown first first, as reader_labels; "
             f"got {labels!r}",
             argument="reader_labels",
         )
@@ -86,7 +90,7 @@ def check_reader(style: ReplyStyle, question: Question | None = None) -> None:
     # Here, and not for adjudge's own reply form: the patterns of the others take long to compile.
     from adjudge.question.readers import find_reader
 
-    form = find_reader(reader)
+    named_reader = find_reader(reader)
     if question is None:
         return
     if question.wording is None or question.value_type is not None:
@@ -95,40 +99,43 @@ def check_reader(style: ReplyStyle, question: Question | None = None) -> None:
             argument="reader",
         )
     if question.choices:
-        if form.kind != "preference":
+        if named_reader.kind != "preference":
             raise UsageError(
-                f"reader {reader!r} reads a {form.kind}; a comparison needs a reader of preferences", argument="reader"
+                f"reader {reader!r} reads a {named_reader.kind}; a comparison needs a reader of preferences",
+                argument="reader",
             )
         return
-    _check_form(form, style, question)
+    _check_rubric_reader(named_reader, style, question)
 
 
-def _check_form(form: Reader, style: ReplyStyle, question: Question) -> None:
-    """Raise ``UsageError`` for a reader that cannot answer this question."""
-    if form.kind == "score" and len(question.open_criteria) != 1:
+def _check_rubric_reader(named_reader: Reader, style: ReplyStyle, question: Question) -> None:
+    """Raise ``UsageError`` for a reader that cannot answer this question, which has a rubric and compares nothing."""
+    if named_reader.kind == "score" and len(question.open_criteria) != 1:
         raise UsageError(
-            f"reader {form.name!r} reads one score, so it needs a rubric with one criterion for the model",
+            f"reader {named_reader.name!r} reads one score, so it needs a rubric with one criterion for the model",
             argument="reader",
         )
-    if form.kind == "preference":
+    if named_reader.kind == "preference":
         raise UsageError(
-            f"reader {form.name!r} says which of two is better; it answers comparisons, not a rubric", argument="reader"
+            f"reader {named_reader.name!r} says which of two is better; it answers comparisons, not a rubric",
+            argument="reader",
         )
-    if form.name == "label" and not style.labels:
+    if named_reader.name == "label" and not style.labels:
         raise UsageError(
             "reader 'label' needs the labels that were offered; give them as ",
             Argument("reader_labels"),
             argument="reader_labels",
         )
-    if form.kind == "label" and question.decided_by_rules:
+    if named_reader.kind == "label" and question.decided_by_rules:
         raise UsageError(
-            f"reader {form.name!r} reads one label for the whole, so the rubric cannot have rules", argument="reader"
+            f"reader {named_reader.name!r} reads one label for the whole, so the rubric cannot have rules",
+            argument="reader",
         )
-    if form.kind == "label" and question.passes is not None and style.passes:
+    if named_reader.kind == "label" and question.passes is not None and style.passes:
         raise UsageError(
             "passes and ", Argument("reader_passes"), " both say which labels pass; give one of them", argument="passes"
         )
-    if form.kind == "label" and question.passes is None and not style.passes:
+    if named_reader.kind == "label" and question.passes is None and not style.passes:
         raise UsageError(
-            f"reader {form.name!r} reads a label; say which pass with ", Argument("passes"), argument="passes"
+            f"reader {named_reader.name!r} reads a label; say which pass with ", Argument("passes"), argument="passes"
         )

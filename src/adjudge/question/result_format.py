@@ -20,23 +20,23 @@ from adjudge.question.question import Answer, Question
 from adjudge.question.reply_object import ANY, check_finite, read_flag
 from adjudge.question.score import answer_rubric, check_flags
 
-_OURS = ("token", "criteria")
+_ADJUDGE_MEMBERS = ("token", "criteria")
 
-_OURS_WITH_RUBRIC = (*_OURS, "reasoning", "suggestions")
+_ADJUDGE_MEMBERS_WITH_RUBRIC = (*_ADJUDGE_MEMBERS, "reasoning", "suggestions")
 
 
 def check_format(kind: type[Any], passes: Callable[[Any], bool] | None) -> dict[str, Any]:
     """Return the JSON Schema properties of a result format; raise ``UsageError`` when it cannot serve as one."""
     schema = _make_schema(kind)
     properties = dict(schema.get("properties", {}))
-    for name in _OURS:
+    for name in _ADJUDGE_MEMBERS:
         if name in properties:
             raise UsageError(
                 f"result_format {kind.__name__} has a member {name!r}, which adjudge uses; rename it",
                 argument="result_format",
             )
-    computed = isinstance(getattr(kind, "passed", None), property)
-    if passes is None and not computed and properties.get("passed", {}).get("type") != "boolean":
+    is_property = isinstance(getattr(kind, "passed", None), property)
+    if passes is None and not is_property and properties.get("passed", {}).get("type") != "boolean":
         raise UsageError(
             f"result_format {kind.__name__} has no boolean 'passed'; add one, or say by passes which pass",
             argument="result_format",
@@ -47,7 +47,7 @@ def check_format(kind: type[Any], passes: Callable[[Any], bool] | None) -> dict[
 
 
 def answer_value(members: Mapping[str, Any], question: Question) -> Answer:
-    """Read a reply of the caller's type; its flag, or the caller's ``passes``, decides."""
+    """Read a reply of the caller's type; its ``passed``, or the caller's ``passes``, decides."""
     value = _read_value(members, question)
     check_finite(members)
     passed = _read_passed(value, members, question)
@@ -64,7 +64,7 @@ def answer_value(members: Mapping[str, Any], question: Question) -> Answer:
 
 def answer_rubric_and_value(members: Mapping[str, Any], question: Question) -> Answer:
     """Read a reply that has a rubric's criteria and the caller's type beside them; both must pass."""
-    # The format's own flag is a second verdict that was asked for, so it is not held against the scores.
+    # Of the reply only the criteria are read here. The format's own flag was asked for, so it is no contradiction.
     rubric_answer = answer_rubric({"criteria": members.get("criteria")}, question)
     value_answer = answer_value(members, question)
     both_pass = rubric_answer.outcome == "passed" and value_answer.outcome == "passed"
@@ -83,9 +83,9 @@ def _read_passed(value: Any, members: Mapping[str, Any], question: Question) -> 
     passed = value.passed if question.passes is None else question.passes(value)
     if not isinstance(passed, bool):
         raise ReplyError("error", f"whether it passed must be a boolean, got {type(passed).__name__}")
-    # With passes= the type's own flags are the caller's business; any other flag in the reply is a second verdict.
-    # A text that the type calls "approved" is no flag.
-    type_members = _list_members(type(value))
+    # With ``passes``, the caller reads the type's own flags; any other flag in the reply is a second verdict. A member
+    # of the type that is called "approved" and is a text is no flag.
+    type_members = _list_type_members(type(value))
     other_members = {
         name: member
         for name, member in members.items()
@@ -95,13 +95,17 @@ def _read_passed(value: Any, members: Mapping[str, Any], question: Question) -> 
     if flag is not None and flag is not passed:
         raise ReplyError("contradiction", f"the reply's value says {passed} and a flag beside it says {flag}")
     form_members = question.wording.properties if question.wording is not None else {}
-    check_flags(members, "passed" if passed else "failed", {**form_members, **dict.fromkeys(_list_ours(question), ANY)})
+    check_flags(
+        members,
+        "passed" if passed else "failed",
+        {**form_members, **dict.fromkeys(_list_adjudge_members(question), ANY)},
+    )
     return passed
 
 
-def _list_ours(question: Question) -> tuple[str, ...]:
-    """List the members of a reply that adjudge asks for beside those of the type."""
-    return _OURS if question.rubric is None else _OURS_WITH_RUBRIC
+def _list_adjudge_members(question: Question) -> tuple[str, ...]:
+    """List the members of a reply that adjudge asks for beside those of the caller's type."""
+    return _ADJUDGE_MEMBERS if question.rubric is None else _ADJUDGE_MEMBERS_WITH_RUBRIC
 
 
 def _read_value(members: Mapping[str, Any], question: Question) -> Any:
@@ -112,31 +116,31 @@ def _read_value(members: Mapping[str, Any], question: Question) -> Any:
     kind = question.value_type
     if kind is None:
         raise ReplyError("error", "the question has no result format")
-    names = _list_members(kind)
+    names = _list_type_members(kind)
     for name in names:
-        # A type's default is what its author wants of a constructor. A verdict nobody gave must not pass by it: the
-        # form asks for every member, and a provider that holds a model to the form sends every one.
+        # Defaults of the type are not used: a verdict that the model did not give must not pass by one. The form asks
+        # for every member, and a provider that enforces the form sends every one.
         if name not in members:
             raise ReplyError("unparseable", f"the reply leaves out {name!r}, a member of {kind.__name__}")
-    # What adjudge asks for beside the type is not held against a type that forbids more members.
-    ours = _list_ours(question)
-    values = {key: member for key, member in members.items() if key not in ours or key in names}
+    # The members that adjudge asks for are left out, because the type may forbid members that it does not have.
+    adjudge_members = _list_adjudge_members(question)
+    values = {key: member for key, member in members.items() if key not in adjudge_members or key in names}
     try:
         if hasattr(kind, "model_validate_json"):
             return kind.model_validate_json(json.dumps(values), strict=True)
         return read_typed(values, kind)
     except ValueError as error:
-        raise ReplyError("unparseable", f"the reply does not fit {kind.__name__}: {_first_line(error)}") from None
+        raise ReplyError("unparseable", f"the reply does not fit {kind.__name__}: {_describe_error(error)}") from None
 
 
 @lru_cache(maxsize=256)
-def _list_members(kind: type[Any]) -> tuple[str, ...]:
-    """List the members a reply of this type has, by the names of its schema: aliases, where it has any."""
+def _list_type_members(kind: type[Any]) -> tuple[str, ...]:
+    """List the members that a reply of this type has, by their names in its JSON Schema, which may be aliases."""
     return tuple(_make_schema(kind).get("properties", {}))
 
 
 def _make_schema(kind: type[Any]) -> dict[str, Any]:
-    """Make the JSON schema of a type of the caller's. Raises ``UsageError``."""
+    """Make the JSON Schema of a caller's type. Raises ``UsageError`` for a type that cannot be a result format."""
     if not isinstance(kind, type):
         raise UsageError(
             f"result_format must be a pydantic model, dataclass or msgspec Struct, got {kind!r}",
@@ -144,7 +148,7 @@ def _make_schema(kind: type[Any]) -> dict[str, Any]:
         )
     if hasattr(kind, "model_json_schema"):
         schema = dict(kind.model_json_schema())
-        # A type that refers to itself stands among its own definitions.
+        # The schema of a type that refers to itself is only a reference to one of its definitions.
         return schema | schema["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     import msgspec
 
@@ -158,14 +162,17 @@ def _make_schema(kind: type[Any]) -> dict[str, Any]:
         schemas, definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, NameError) as error:
         raise UsageError(
-            f"result_format {kind.__name__} has a member no reply can hold: {_first_line(error)}"
+            f"result_format {kind.__name__} has a member no reply can hold: {_describe_error(error)}"
         ) from None
     type_schema = definitions.get(str(schemas[0]["$ref"]).rpartition("/")[2], {})
     return {**type_schema, "$defs": definitions}
 
 
 def _inline_references(node: Any, definitions: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return the schema without references, since the members are put into a schema of ours. Raises ``UsageError``."""
+    """Return a schema with each reference replaced by its definition: it becomes a part of adjudge's own schema.
+
+    Raises ``UsageError`` for a type that refers to itself.
+    """
     if depth > 20:
         raise UsageError("result_format refers to itself; a reply's form must have an end", argument="result_format")
     if isinstance(node, list):
@@ -177,6 +184,9 @@ def _inline_references(node: Any, definitions: Mapping[str, Any], depth: int = 0
     return {key: _inline_references(member, definitions, depth) for key, member in node.items()}
 
 
-def _first_line(error: Exception) -> str:
-    # The message quotes the reply, so it can hold what a terminal would obey.
+def _describe_error(error: Exception) -> str:
+    """Return an error's text as one line of at most 200 characters.
+
+    It quotes the reply, so control characters, which a terminal would obey, are removed.
+    """
     return clean(" ".join(str(error).split())[:200], keep_lines=False)

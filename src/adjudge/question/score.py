@@ -38,7 +38,7 @@ ENTRY_FORM: Mapping[str, Any] = dict.fromkeys(("name", "reasoning", "score", "qu
 _PREFERENCE_FORM: Mapping[str, Any] = dict.fromkeys(("token", "preferred", "reasoning"), ANY)
 
 
-OTHER_WORDS = ("winner", "choice", "better")
+OTHER_CHOICE_NAMES = ("winner", "choice", "better")
 """Members in which models like to say again what they prefer."""
 
 
@@ -52,36 +52,37 @@ def reaches(score: float, threshold: float) -> bool:
 
 
 def weigh(rubric: Rubric, scores: Sequence[float]) -> float:
-    """Return the weighted mean of scores in the order of the criteria: score times weight over total weight."""
-    return (
-        math.fsum([score * criterion.weight for score, criterion in zip(scores, rubric.criteria, strict=True)])
-        / rubric.total_weight
-    )
+    """Return the weighted mean of scores, which are in the order of the rubric's criteria."""
+    weighted = [score * criterion.weight for score, criterion in zip(scores, rubric.criteria, strict=True)]
+    return math.fsum(weighted) / rubric.total_weight
 
 
-_NOISE = 8
+_NOISE_ULPS = 8
 """Units in the last place by which the sums of a rubric can be off."""
 
 
-def tidy(score: float) -> float:
+def remove_rounding_noise(score: float) -> float:
     """Return a computed score without the noise of binary fractions: ``0.58`` for ``0.5800000000000001``.
 
-    Only noise goes: a number of at most twelve digits replaces one that is a few roundings away from it, and a third
-    stays a third.
+    A number of at most twelve digits replaces a score that is only a few roundings away from it; a third stays a third.
     """
-    plain = float(f"{score:.12g}")
-    return plain if abs(plain - score) <= _NOISE * math.ulp(score) else score
+    rounded = float(f"{score:.12g}")
+    return rounded if abs(rounded - score) <= _NOISE_ULPS * math.ulp(score) else score
 
 
 def grade_criterion(
     criterion: Criterion, score: float, reasoning: str = "", *, rule: str | None = None, evidence: tuple[str, ...] = ()
 ) -> CriterionResult:
-    """Make one criterion's result; below an explicit threshold, or below 0.5 without one, it is shown as not passed."""
-    mark = SHOWN_MARK if criterion.threshold is None else criterion.threshold
+    """Make the result of one criterion.
+
+    Below the criterion's own threshold it is not passed. Without a threshold it is shown as not passed below 0.5, which
+    fails nothing.
+    """
+    needed = SHOWN_MARK if criterion.threshold is None else criterion.threshold
     return CriterionResult(
         name=criterion.name,
         score=score,
-        passed=reaches(score, mark),
+        passed=reaches(score, needed),
         reasoning=reasoning,
         weight=criterion.weight,
         threshold=criterion.threshold,
@@ -95,26 +96,23 @@ def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outco
     score = weigh(rubric, [criterion.score or 0.0 for criterion in criteria])
     for criterion in criteria:
         if criterion.threshold is not None and not criterion.passed:
-            return "failed", tidy(score)
-    # Compared before it is tidied, so that what is shown decides nothing.
-    return ("passed" if reaches(score, rubric.passing_threshold) else "failed"), tidy(score)
+            return "failed", remove_rounding_noise(score)
+    # The outcome is decided by the score as computed, and not by the one without noise, which is for display.
+    return ("passed" if reaches(score, rubric.passing_threshold) else "failed"), remove_rounding_noise(score)
 
 
 def answer_rubric(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read and score a rubric's reply: ``{"criteria": [{"name", "reasoning", "score"}], "reasoning", ...}``."""
-    rubric, decided = _rubric_of(question), _list_decided(question)
-    open_criteria = (
-        [criterion for criterion in rubric.criteria if criterion.name not in decided] if decided else rubric.criteria
-    )
-    entries = read_criteria(reply, [criterion.name for criterion in open_criteria])
-    criteria = tuple(
-        [
-            _grade_entry(criterion, entries[criterion.name], rubric, question)
-            if criterion.name in entries
-            else decided[criterion.name]
-            for criterion in rubric.criteria
-        ]
-    )
+    rubric, not_asked = _require_rubric(question), _list_results_not_asked(question)
+    asked = [criterion for criterion in rubric.criteria if criterion.name not in not_asked]
+    entries = read_criteria(reply, [criterion.name for criterion in asked])
+    results = []
+    for criterion in rubric.criteria:
+        if criterion.name in entries:
+            results.append(_grade_entry(criterion, entries[criterion.name], rubric, question))
+        else:
+            results.append(not_asked[criterion.name])
+    criteria = tuple(results)
     outcome, score = decide(rubric, criteria)
     check_flags(reply, outcome, RUBRIC_FORM)
     for name in SCORES:
@@ -131,7 +129,7 @@ def answer_rubric(reply: Mapping[str, Any], question: Question) -> Answer:
 
 
 def answer_yes_no(reply: Mapping[str, Any], question: Question) -> Answer:
-    """Read a yes/no reply: ``safe``, ``passed``, ``allowed``; each present is a boolean and they agree."""
+    """Read a yes/no reply: ``safe``, ``passed``, ``allowed``; each that is there is a boolean, and they agree."""
     del question
     is_yes = read_flag(reply)
     check_finite(reply)
@@ -145,40 +143,39 @@ def answer_score(value: float, question: Question) -> Answer:
 
     It is the score of the one criterion of the rubric that rules have not decided.
     """
-    rubric = _rubric_of(question)
+    rubric = _require_rubric(question)
     (criterion,) = question.open_criteria
-    # Before the score is converted: levels are on the judge's scale.
+    # Before the score is converted to 0 to 1, because levels are on the judge's scale.
     _check_level(criterion, value)
-    entry = grade_criterion(criterion, to_unit(value, rubric))
-    graded = {**_list_decided(question), criterion.name: entry}
-    criteria = tuple(graded[each.name] for each in rubric.criteria)
+    result = grade_criterion(criterion, to_unit(value, rubric))
+    results = {**_list_results_not_asked(question), criterion.name: result}
+    criteria = tuple(results[rubric_criterion.name] for rubric_criterion in rubric.criteria)
     outcome, score = decide(rubric, criteria)
     return Answer(outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, value=value)
 
 
 def answer_preference(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read which of two is preferred: ``{"reasoning", "preferred"}``."""
-    preferred = read_choice(reply, "preferred", offered=question.choices, also=OTHER_WORDS)
+    preferred = read_choice(reply, "preferred", offered=question.choices, also=OTHER_CHOICE_NAMES)
     check_flags(reply, "passed", _PREFERENCE_FORM)
     return answer_choice(preferred, question, reasoning=read_text(reply, "reasoning"))
 
 
 def answer_choice(preferred: str, question: Question, *, reasoning: str = "") -> Answer:
-    """Make the answer that names one of the preferences on offer.
+    """Make the answer that names one of the preferences on offer. Raises ``ReplyError`` for any other.
 
-    It has passed whichever of them it names: that a seat of a chain has answered is what strategies ask, and no place
-    may be the one that counts as a failure, or the order of two contents would decide between them. Raises
-    ``ReplyError``.
+    It has passed whichever preference it names. Chains ask only whether a seat has answered; if one of the preferences
+    counted as a failure, the order of the two contents would decide between them.
     """
     if preferred not in question.choices:
         raise ReplyError("off_scale", f"the reply says {preferred}, and on offer were {', '.join(question.choices)}")
-    place = "neither" if preferred == "tie" else f"the one shown {preferred}"
-    return Answer(outcome="passed", value=preferred, reasoning=reasoning, detail=f"{place} is better")
+    subject = "neither" if preferred == "tie" else f"the one shown {preferred}"
+    return Answer(outcome="passed", value=preferred, reasoning=reasoning, detail=f"{subject} is better")
 
 
 def answer_by_rules(question: Question) -> Answer:
     """Make the answer for a rubric whose criteria rules have all decided; no model is needed."""
-    rubric = _rubric_of(question)
+    rubric = _require_rubric(question)
     criteria = tuple(question.decided_by_rules[criterion.name] for criterion in rubric.criteria)
     outcome, score = decide(rubric, criteria)
     return Answer(
@@ -186,15 +183,15 @@ def answer_by_rules(question: Question) -> Answer:
     )
 
 
-def _list_decided(question: Question) -> Mapping[str, CriterionResult]:
-    """List the results of the criteria that this question does not ask about.
+def _list_results_not_asked(question: Question) -> Mapping[str, CriterionResult]:
+    """Return the results of the criteria that this question does not ask about, by name.
 
-    Those of another question count as met here, so that only the others can fail; the parts are added up by whoever
-    asked them all, by the scores and never by the outcome of one of them.
+    Rules decided some of them. Criteria of another question count as met here, so that they fail nothing: whoever asked
+    all questions adds up the scores, and does not use the outcome of one question.
     """
     if not question.elsewhere:
         return question.decided_by_rules
-    criteria = {criterion.name: criterion for criterion in _rubric_of(question).criteria}
+    criteria = {criterion.name: criterion for criterion in _require_rubric(question).criteria}
     others = {name: grade_criterion(criteria[name], 1.0, rule="another question") for name in question.elsewhere}
     return {**question.decided_by_rules, **others}
 
@@ -202,10 +199,11 @@ def _list_decided(question: Question) -> Mapping[str, CriterionResult]:
 def to_unit(value: float, rubric: Rubric) -> float:
     """Convert a score on the rubric's scale to one in 0 to 1."""
     low, high = rubric.scale
-    return float(value) if (low, high) == (0, 1) else tidy((value - low) / (high - low))
+    return float(value) if (low, high) == (0, 1) else remove_rounding_noise((value - low) / (high - low))
 
 
-def _rubric_of(question: Question) -> Rubric:
+def _require_rubric(question: Question) -> Rubric:
+    """Return the question's rubric. Raises ``ReplyError`` without one."""
     if question.rubric is None:
         raise ReplyError("error", "the question has no rubric to score by")
     return question.rubric
@@ -226,15 +224,16 @@ def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric,
 
 
 def _check_level(criterion: Criterion, value: float) -> None:
+    """Raise ``ReplyError`` for a score that is none of the criterion's levels, if it has any."""
     if criterion.levels and all(abs(value - level) > TOLERANCE for level, _ in criterion.levels):
         allowed = ", ".join(f"{level:g}" for level, _ in criterion.levels)
         raise ReplyError("off_scale", f"the score of {criterion.name!r} must be one of {allowed}, got {value:g}")
 
 
 def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Question) -> tuple[str, ...]:
-    """Return the quotation a criterion asked for; one that is not in the content was made up by the judge.
+    """Return the quotation that a criterion asks for, or none if it is empty.
 
-    Raises ``ReplyError``.
+    Raises ``ReplyError`` if it is missing, or is not in the content: then the judge made it up.
     """
     if "quote" not in entry:
         raise ReplyError("unparseable", f"criterion {criterion.name!r} asks for a quote and the reply has none")
@@ -247,9 +246,9 @@ def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Ques
 
 
 def check_flags(members: Mapping[str, Any], outcome: Outcome, form: Mapping[str, Any]) -> None:
-    """Raise ``ReplyError`` where members that the form does not have say something else than the outcome.
+    """Raise ``ReplyError`` where members that the form does not have say no beside a pass, or cannot be read.
 
-    One that is stricter is a contradiction; a more generous one changes nothing.
+    A flag that says yes beside a failure changes nothing.
     """
     if form.keys() >= members.keys() and (form is RUBRIC_FORM or form is ENTRY_FORM):
         return  # nearly every reply, and these forms have no members inside their members

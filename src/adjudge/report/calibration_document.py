@@ -1,4 +1,4 @@
-"""A threshold with a promise, as a document: the sentence first, then the figures and the last tests."""
+"""A calibrated threshold as a document: what the judge may decide alone, the figures, and the last tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adjudge.report.calibration_words import (
 from adjudge.report.document import Block, Cell, Column, Document, Facts, Notice, Paragraph, Table, Words
 
 _LISTED = 5
-"""The last tests that are shown: there the promise ends."""
+"""The number of tests that are shown, from the last one back: there the thresholds end that keep the promise."""
 
 
 def make_calibration_document(calibration: Calibration, name: str) -> Document:
@@ -40,10 +40,10 @@ def make_calibration_document(calibration: Calibration, name: str) -> Document:
     )
 
 
-def make_cascade_document(calibration: CascadeCalibration, one: str, other: str) -> Document:
-    """Make the document of a calibrated cascade; ``one`` and ``other`` are the names of the runs."""
+def make_cascade_document(calibration: CascadeCalibration, cheap_name: str, strong_name: str) -> Document:
+    """Make the document of a calibrated cascade, from the names of the runs of the cheap and of the strong judge."""
     blocks: list[Block] = [
-        Paragraph(text=describe_cascade(calibration, one, other)),
+        Paragraph(text=describe_cascade(calibration, cheap_name, strong_name)),
         *(Notice(text=text) for text in calibration.warnings),
         Facts(pairs=list(list_cascade_facts(calibration))),
     ]
@@ -67,8 +67,9 @@ _HEADLINES = {
 
 def _make_test_table(calibration: Calibration | CascadeCalibration) -> Table:
     """Make the table of the last thresholds that were tested."""
-    signal = "from score" if isinstance(calibration, Calibration) else "from confidence"
-    columns = [Column(signal), *(Column(name, "number") for name in ("releases", "labelled", "wrong", "p-value"))]
+    threshold_name = "from score" if isinstance(calibration, Calibration) else "from confidence"
+    number_names = ("releases", "labelled", "wrong", "p-value")
+    columns = [Column(threshold_name), *(Column(name, "number") for name in number_names)]
     rows: list[list[Cell]] = [
         [
             format_threshold(test.threshold),
@@ -79,8 +80,9 @@ def _make_test_table(calibration: Calibration | CascadeCalibration) -> Table:
         ]
         for test in calibration.tests[-_LISTED:]
     ]
-    limit = f"{1 - calibration.level:.2g}"
+    most_p_value = f"{1 - calibration.level:.2g}"
     caption = (
-        f"The last of {len(calibration.tests):,} tests. A threshold is certified with a p-value of at most {limit}."
+        f"The last of {len(calibration.tests):,} tests. A threshold is certified with a p-value of at most "
+        f"{most_p_value}."
     )
     return Table(columns=columns, rows=rows, caption=caption)

@@ -1,4 +1,4 @@
-"""Sentences about a threshold with a promise, the same on a terminal and wherever else a calibration is shown."""
+"""Sentences about a calibrated threshold or cascade, the same on a terminal and wherever else it is shown."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from adjudge.templates.figures import format_count, format_day
 
 
 def describe_calibration(calibration: Calibration, name: str) -> str:
-    """Describe what a judge may decide alone, and what that was measured on: one sentence, and what people do.
+    """Describe what a judge may decide alone, what people still decide, and on what that was measured.
 
-    ``name`` is that of the run.
+    ``name`` is the name of the run.
     """
     measured = f"On the {format_count(calibration.cases, 'case')} of {name}, {_describe_dates(calibration)}: "
     policy = calibration.policy
@@ -32,12 +32,12 @@ def describe_calibration(calibration: Calibration, name: str) -> str:
 
 def describe_bound(risk: ReleaseRisk, bound: float) -> str:
     """Describe what is promised: ``at most 5 % of all cases are wrong passes``."""
-    return f"at most {format_rate(bound)} of {_WHOLES[risk]} {_WRONG[risk]}"
+    return f"at most {format_rate(bound)} of {_RISK_SUBJECTS[risk]} {_RISK_PREDICATES[risk]}"
 
 
-_WHOLES: dict[ReleaseRisk, str] = {"wrong_pass": "all cases", "wrong_given_pass": "what it passes alone"}
+_RISK_SUBJECTS: dict[ReleaseRisk, str] = {"wrong_pass": "all cases", "wrong_given_pass": "what it passes alone"}
 
-_WRONG: dict[ReleaseRisk, str] = {"wrong_pass": "are wrong passes", "wrong_given_pass": "is wrong"}
+_RISK_PREDICATES: dict[ReleaseRisk, str] = {"wrong_pass": "are wrong passes", "wrong_given_pass": "is wrong"}
 
 
 def _describe_refusal(calibration: Calibration) -> str:
@@ -61,13 +61,13 @@ def _describe_refusal(calibration: Calibration) -> str:
     )
 
 
-def describe_cascade(calibration: CascadeCalibration, one: str, other: str) -> str:
+def describe_cascade(calibration: CascadeCalibration, cheap_name: str, strong_name: str) -> str:
     """Describe whether a cheap judge may decide before a strong one, and what that loses and saves.
 
-    ``one`` and ``other`` are the names of the runs of the cheap and of the strong judge.
+    ``cheap_name`` and ``strong_name`` are the names of the runs of both judges.
     """
     dates = format_dates(calibration.measured_from, calibration.measured_to)
-    measured = f"On the {format_count(calibration.cases, 'case')} of {one}, judged {dates}: "
+    measured = f"On the {format_count(calibration.cases, 'case')} of {cheap_name}, judged {dates}: "
     bound = format_rate(calibration.bound)
     if calibration.advice == "cheap alone":
         return f"{measured}the cheap judge alone is better: {_describe_agreement(calibration)}."
@@ -75,18 +75,18 @@ def describe_cascade(calibration: CascadeCalibration, one: str, other: str) -> s
         return (
             f"{measured}these {format_count(calibration.labels, 'label')} cannot show a confidence at which a cascade "
             f"loses at most {bound} of all cases{_describe_needed(calibration.needed, calibration.labels)} Until then "
-            f"ask the judge of {other}."
+            f"ask the judge of {strong_name}."
         )
     if calibration.threshold is None:
         return (
             f"{measured}a cascade does not pay: the labels show that it loses more than {bound} of all cases at every "
-            f"confidence that is of use. Ask the judge of {other}."
+            f"confidence that is of use. Ask the judge of {strong_name}."
         )
     share = calibration.decided / calibration.cases
     if calibration.advice == "does not pay":
         return (
             f"{measured}a cascade does not pay: the cheap judge may decide {format_rate(share)} of the cases, and "
-            f"asking it first costs more than that saves. Ask the judge of {other}."
+            f"asking it first costs more than that saves. Ask the judge of {strong_name}."
         )
     saved = (
         "" if calibration.saved is None else f" That saves {format_rate(calibration.saved)} of the strong one's price."
@@ -99,6 +99,7 @@ def describe_cascade(calibration: CascadeCalibration, one: str, other: str) -> s
 
 
 def _describe_needed(needed: int | None, labels: int) -> str:
+    """Describe how many more labels would show a threshold, as the end of a sentence; a full stop if none would."""
     if needed is None:
         return "."
     return (
@@ -108,6 +109,7 @@ def _describe_needed(needed: int | None, labels: int) -> str:
 
 
 def _describe_agreement(calibration: CascadeCalibration) -> str:
+    """Describe how often the cheap and the strong judge agree with people, with the limits of the difference."""
     low, high = (format_points(limit, sign=True) for limit in calibration.difference)
     return (
         f"it agrees with people on {calibration.right[0]:,} and the strong one on {calibration.right[1]:,} of "
@@ -162,17 +164,18 @@ _SAMPLES: dict[LabelSample, str] = {
 
 
 def list_calibration_warnings(calibration: Calibration) -> Iterator[str]:
-    """Yield what has to be known before the figures."""
+    """Yield the warnings that have to be read before the figures."""
     yield from calibration.warnings
     if calibration.without_score:
-        number = format_count(calibration.without_score, "passed case")
-        verb = "has" if calibration.without_score == 1 else "have"
-        yield f"{number} {verb} no score, so people decide {'it' if calibration.without_score == 1 else 'them'}"
+        cases = format_count(calibration.without_score, "passed case")
+        verb, pronoun = ("has", "it") if calibration.without_score == 1 else ("have", "them")
+        yield f"{cases} {verb} no score, so people decide {pronoun}"
 
 
 def format_threshold(threshold: float) -> str:
-    """Format a threshold with at most four digits, never lower than it is: who types it releases no more."""
-    return format_decimal(math.ceil(threshold * 10_000 - 1e-6) / 10_000, 4).rstrip("0").rstrip(".") or "0"
+    """Format a threshold with at most four digits, rounded up: typed in as it is shown, it releases no further case."""
+    rounded_up = math.ceil(threshold * 10_000 - 1e-6) / 10_000  # without 1e-6 an error in binary would be a whole step
+    return format_decimal(rounded_up, 4).rstrip("0").rstrip(".") or "0"
 
 
 def _format_confidence(confidence: float) -> str:
@@ -180,6 +183,7 @@ def _format_confidence(confidence: float) -> str:
 
 
 def _describe_look(calibration: Calibration | CascadeCalibration) -> str:
+    """Describe the number of this look at the run, and the confidence of its tests, which rises with each look."""
     level = f"tested at {_format_confidence(calibration.level)}"
     if calibration.look == 1:
         return f"the first at thresholds of this run, {level}; each further one is stricter"
@@ -187,6 +191,7 @@ def _describe_look(calibration: Calibration | CascadeCalibration) -> str:
 
 
 def _describe_dates(calibration: Calibration) -> str:
+    """Describe when the cases were judged, and, if that is known, when they were labelled."""
     judged = f"judged {format_dates(calibration.measured_from, calibration.measured_to)}"
     policy = calibration.policy
     if policy is None or policy.labelled_from is None or policy.labelled_to is None:

@@ -1,4 +1,4 @@
-"""The errors of three deciders, as a document: the harness's own approval, the rules and the judge."""
+"""The error rates of three deciders on tool calls, as a document: the harness's own approval, the rules, the judge."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from adjudge.report.measurement_words import format_estimate
 from adjudge.templates.figures import format_count, format_share
 from adjudge.trust.intervals import Estimate
 
-_NAMES: dict[Decider, str] = {"harness": "the harness", "rules": "the rules", "judge": "the judge"}
+_DECIDER_NAMES: dict[Decider, str] = {"harness": "the harness", "rules": "the rules", "judge": "the judge"}
 
 
 def make_call_rates_document(rates: CallRates) -> Document:
-    """Make the document of who lets what through."""
+    """Make the document of how often each decider wrongly lets a tool call through, or wrongly stops one."""
     return Document(
         name=("Calls of tools, judged by ", Words(text=rates.judge or "a judge"), ", and what people say of them"),
         headline="Who lets what through",
@@ -45,25 +45,25 @@ def make_call_rates_document(rates: CallRates) -> Document:
 
 
 def list_call_rates_blocks(rates: CallRates) -> Iterator[Block]:
-    """Yield the sentence with its picture, the table of rates, and what they rest on."""
+    """Yield the sentence with its chart, then the tables of rates and of counts, and the facts behind them."""
     yield _make_lead(rates)
     panels = [
-        Panel(title="How often each is wrong", blocks=[_make_rates(rates)], whole=True),
-        Panel(title="All calls", blocks=[_make_calls(rates)]),
-        Panel(title="Labelled calls", blocks=[_make_labelled(rates)]),
+        Panel(title="How often each is wrong", blocks=[_make_rate_table(rates)], whole=True),
+        Panel(title="All calls", blocks=[_make_call_table(rates)]),
+        Panel(title="Labelled calls", blocks=[_make_label_table(rates)]),
         Panel(title="What this rests on", blocks=[Facts(pairs=list(_list_facts(rates)))], whole=True),
     ]
     yield Panels(panels=panels)
 
 
 def describe_call_rates(rates: CallRates) -> str:
-    """Describe who lets through what people would stop: one sentence."""
+    """Describe which share of the calls that people would stop each decider lets through: one sentence."""
     known = [decider for decider in rates.deciders if decider.wrong_passes_of_bad.value is not None]
     if not known:
         reason = rates.because if rates.limit is None else "no labelled call is one that people would stop"
         return f"Who lets through what people would stop is not known: {reason}."
-    parts = [f"{_NAMES[decider.name]} {_describe_estimate(decider.wrong_passes_of_bad)}" for decider in known]
-    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    clauses = [f"{_DECIDER_NAMES[decider.name]} {_describe_estimate(decider.wrong_passes_of_bad)}" for decider in known]
+    listed = clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])} and {clauses[-1]}"
     return f"Of the calls that people would stop, these let through: {listed}."
 
 
@@ -92,13 +92,16 @@ def _make_lead(rates: CallRates) -> Lead:
 
 
 def _list_rate_rows(rates: CallRates) -> Iterator[RateRow]:
-    """Yield the rate of each decider that has one with limits; limits that are equal are drawn and not written."""
+    """Yield the share of calls to stop that each decider lets through, where it has limits.
+
+    Limits that are equal are drawn and not written.
+    """
     for decider in rates.deciders:
         share = decider.wrong_passes_of_bad
         if share.value is None or share.low is None or share.high is None:
             continue
         yield RateRow(
-            name=_NAMES[decider.name],
+            name=_DECIDER_NAMES[decider.name],
             value=share.value,
             low=share.low,
             high=share.high,
@@ -109,14 +112,16 @@ def _list_rate_rows(rates: CallRates) -> Iterator[RateRow]:
 
 
 def _list_warnings(rates: CallRates) -> Iterator[str]:
+    """Yield warnings of labels that do not count, of calls on which a decider's step is unknown, and of bias."""
     if rates.other_contents:
         yield f"{describe_uncounted(rates.other_contents)}."
     for decider in rates.deciders:
-        number = decider.calls["unknown"]
-        if number:
+        unknown_calls = decider.calls["unknown"]
+        if unknown_calls:
+            pronoun = "their" if decider.name == "rules" else "its"
             yield (
-                f"Of {format_count(number, 'call')} it is not known what {_NAMES[decider.name]} did: "
-                f"{'its' if decider.name != 'rules' else 'their'} rates are about the others alone."
+                f"Of {format_count(unknown_calls, 'call')} it is not known what {_DECIDER_NAMES[decider.name]} did: "
+                f"{pronoun} rates are about the others alone."
             )
     if rates.not_blind:
         yield (
@@ -125,7 +130,7 @@ def _list_warnings(rates: CallRates) -> Iterator[str]:
         )
 
 
-def _make_rates(rates: CallRates) -> Table:
+def _make_rate_table(rates: CallRates) -> Table:
     """Make the table of the four rates of each decider."""
     columns = [
         Column(""),
@@ -152,7 +157,8 @@ def _make_rates(rates: CallRates) -> Table:
     return Table(columns=columns, rows=rows, caption="Wrong is what people would decide otherwise.")
 
 
-def _make_calls(rates: CallRates) -> Table:
+def _make_call_table(rates: CallRates) -> Table:
+    """Make the table of how many calls each decider let through and stopped."""
     columns = [Column(""), *(Column(name, "number") for name in ("lets through", "stops", "not known"))]
     rows: list[list[Cell]] = [
         [decider.name, *(f"{decider.calls[step]:,}" for step in ("passed", "stopped", "unknown"))]
@@ -161,12 +167,13 @@ def _make_calls(rates: CallRates) -> Table:
     return Table(columns=columns, rows=rows, caption="All calls, labelled or not.")
 
 
-def _make_labelled(rates: CallRates) -> Table:
+def _make_label_table(rates: CallRates) -> Table:
+    """Make the table of labelled calls by what each decider did and what people say."""
     columns = [Column(""), Column("did"), *(Column(name, "number") for name in ("allow", "stop", "not settled"))]
     rows: list[list[Cell]] = [
-        [decider.name, word, *(f"{row[truth]:,}" for truth in ("allow", "stop", "open"))]
+        [decider.name, step, *(f"{counts[truth]:,}" for truth in ("allow", "stop", "open"))]
         for decider in rates.deciders
-        for word, row in _list_labelled(decider)
+        for step, counts in _list_label_counts(decider)
     ]
     return Table(columns=columns, rows=rows, caption="Labelled calls, by what people say of them.")
 
@@ -174,11 +181,15 @@ def _make_labelled(rates: CallRates) -> Table:
 _STEP_WORDS: Mapping[CallStep, str] = {"passed": "lets through", "stopped": "stops", "unknown": "not known"}
 
 
-def _list_labelled(decider: DeciderRates) -> Iterator[tuple[str, dict[str, int]]]:
+def _list_label_counts(decider: DeciderRates) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield each step of a decider in words, with its labelled calls counted by what people say of them.
+
+    Calls on which the step is unknown are left out where there are none.
+    """
     for step, word in _STEP_WORDS.items():
-        row = dict(decider.labelled[step])
-        if any(row.values()) or step != "unknown":
-            yield word, row
+        counts = dict(decider.labelled[step])
+        if any(counts.values()) or step != "unknown":
+            yield word, counts
 
 
 def _list_facts(rates: CallRates) -> Iterator[tuple[str, str]]:

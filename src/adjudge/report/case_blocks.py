@@ -8,7 +8,7 @@ from adjudge.report.cases import ShownCase, cut
 from adjudge.report.document import Block, Excerpt, Heading, Judgement, Paragraph, Words
 
 TEXTS = ("task", "content", "reference", "context")
-"""The texts of a case, in the order in which they are read."""
+"""The names of a case's texts, in the order in which they are read."""
 
 _LONGEST = 160
 """Characters of a text in a table."""
@@ -20,12 +20,12 @@ def describe_case(task: str, content: str) -> Words:
 
 
 def name_sort(sort: str) -> str:
-    """Name the sort of a disagreement as one word, for the page's script."""
+    """Name the sort of a disagreement (such as ``judge wrong``) as one word, for the filter of the page's script."""
     return sort.replace(" ", "-")
 
 
 def list_judgements(case: ShownCase) -> Iterator[Block]:
-    """Yield every judgement of a case that is shown, and how many there are."""
+    """Yield every judgement of a case that a page shows, with headings and a count where there are several."""
     for number, result in enumerate(case.results, 1):
         if case.judgements > 1:
             yield Heading(text=f"Judgement {number} of {case.judgements}")
@@ -35,7 +35,8 @@ def list_judgements(case: ShownCase) -> Iterator[Block]:
 
 
 def list_texts(case: ShownCase) -> Iterator[Block]:
-    """Yield every text that a case has."""
+    """Yield every text of a case that is not empty, under its name."""
     for name in TEXTS:
-        if text := getattr(case, name):
+        text = getattr(case, name)
+        if text:
             yield Excerpt(title=name.capitalize(), text=text)

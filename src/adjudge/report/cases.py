@@ -28,8 +28,11 @@ MOST_SAMPLES = 10
 """Judgements shown of one case."""
 
 
-_LONG, _SHORT, _MOST = 2_000, 500, 50
-"""Characters of a text, of a remark, and how many criteria, seats, rules or members of one judgement are shown."""
+_LONGEST_TEXT, _LONGEST_REMARK = 2_000, 500
+"""Characters of a text and of a remark that are shown."""
+
+_MOST_PARTS = 50
+"""Criteria, seats, rules, suggestions or members of the metadata that are shown of one judgement or case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +182,7 @@ class ShownCase:
         return write_record(self)
 
 
-class Selection:
+class CaseSelection:
     """The cases that are shown: failed ones first, then undecided ones, then those that passed.
 
     Within each: those whose label says otherwise, then those that judges disagree about, then the lowest score. A
@@ -190,13 +193,14 @@ class Selection:
         if not 0 <= most <= MOST_CASES:
             raise UsageError(f"a report shows 0 to {MOST_CASES} cases, and {most} were asked for", argument="most")
         self.most = most
-        self._heaps: dict[str, list[tuple[tuple[float, ...], ShownCase]]] = {name: [] for name in ORDER}
+        self._heaps: dict[str, list[tuple[tuple[float, ...], ShownCase]]] = {outcome: [] for outcome in WORST_FIRST}
+        """The best candidates of each outcome, as heaps of ``heapq``: first the one least worth showing."""
 
     def add(self, items: Sequence[RunItem]) -> None:
-        """Offer a case with all its judgements."""
-        outcome = find_worst([item.result.outcome for item in items])
-        # Negative: the heap gives up its smallest, which is the one least worth showing.
-        worth = tuple(-part for part in _rank_case(items))
+        """Offer a case with all its judgements; it is kept if it is among those of its outcome most worth showing."""
+        outcome = find_worst_outcome([item.result.outcome for item in items])
+        # Negative, because a rank is smallest for the case most worth reading, and a heap drops its smallest member.
+        worth = tuple(-number for number in _rank_case(items))
         heap = self._heaps[outcome]
         if len(heap) < self.most:
             heapq.heappush(heap, (worth, make_shown_case(items)))
@@ -204,35 +208,46 @@ class Selection:
             heapq.heapreplace(heap, (worth, make_shown_case(items)))
 
     def finish(self) -> tuple[ShownCase, ...]:
-        """Return the cases, in the order in which they are read."""
+        """Return the cases that are shown, at most ``most``, in the order in which they are read."""
         reserve = self.most // 10
-        sorted_heaps = {name: sorted(heap, reverse=True) for name, heap in self._heaps.items()}
+        candidates = {outcome: sorted(heap, reverse=True) for outcome, heap in self._heaps.items()}
         room = self.most
         shown: list[ShownCase] = []
-        for place, name in enumerate(ORDER):
-            later = sum(min(len(sorted_heaps[other]), reserve) for other in ORDER[place + 1 :])
-            taken = sorted_heaps[name][: max(room - later, 0)]
-            room -= len(taken)
-            shown += [case for _, case in taken]
+        for number, outcome in enumerate(WORST_FIRST, 1):
+            reserved_for_others = sum(min(len(candidates[other]), reserve) for other in WORST_FIRST[number:])
+            chosen = candidates[outcome][: max(room - reserved_for_others, 0)]
+            room -= len(chosen)
+            shown += [case for _, case in chosen]
         return tuple(shown)
 
 
-ORDER: tuple[Outcome, ...] = ("failed", "undecided", "passed")
+WORST_FIRST: tuple[Outcome, ...] = ("failed", "undecided", "passed")
+"""The outcomes in the order in which cases are shown."""
 
 
-def find_worst(outcomes: Sequence[Outcome]) -> Outcome:
+def find_worst_outcome(outcomes: Sequence[Outcome]) -> Outcome:
     """Find the worst of a case's outcomes: failed before undecided before passed."""
-    return min(outcomes, key=ORDER.index)
+    return min(outcomes, key=WORST_FIRST.index)
 
 
 def _rank_case(items: Sequence[RunItem]) -> tuple[float, ...]:
-    """Rank a case, smallest for the one most worth reading; ends in its place, so no two are equal."""
+    """Rank a case among those of one outcome: the smallest rank is most worth reading.
+
+    First come cases whose label says otherwise, then those that judges disagree about, then by the reason why a case is
+    undecided, then those with the lowest score. A rank ends in the case's number, so that no two are equal.
+    """
     results = [item.result for item in items]
-    wrong = any(agrees_with_label(result, items[0].case.label) is False for result in results)
-    split = any(is_split(result) for result in results) or len({result.outcome for result in results}) > 1
+    contradicts_label = any(agrees_with_label(result, items[0].case.label) is False for result in results)
+    has_dissent = any(is_split(result) for result in results) or len({result.outcome for result in results}) > 1
     reasons = [REASONS.index(result.undecided_because) for result in results if result.undecided_because in REASONS]
     scores = [result.score for result in results if result.score is not None]
-    return (not wrong, not split, min(reasons, default=len(REASONS)), min(scores, default=1.0), items[0].place)
+    return (
+        not contradicts_label,
+        not has_dissent,
+        min(reasons, default=len(REASONS)),
+        min(scores, default=1.0),
+        items[0].place,
+    )
 
 
 def agrees_with_label(result: JudgeResult | PairResult, label: LabelValue) -> bool | None:
@@ -255,16 +270,18 @@ def is_split(result: JudgeResult | PairResult) -> bool:
 def make_shown_case(items: Sequence[RunItem]) -> ShownCase:
     """Make the shown form of a case with its judgements, with texts cut."""
     case = items[0].case
-    agreed = [agrees_with_label(item.result, case.label) for item in items]
+    agreements = [agrees_with_label(item.result, case.label) for item in items]
     outcomes = [item.result.outcome for item in items]
-    shown = items if len(items) <= MOST_SAMPLES else sorted(items, key=lambda item: ORDER.index(item.result.outcome))
+    shown = items
+    if len(items) > MOST_SAMPLES:
+        shown = sorted(items, key=lambda item: WORST_FIRST.index(item.result.outcome))
     return ShownCase(
-        id=cut(case.id, _SHORT),
+        id=cut(case.id, _LONGEST_REMARK),
         place=items[0].place,
-        group=cut(case.group, _SHORT) if case.group is not None else None,
-        label=cut(case.label, _SHORT) if isinstance(case.label, str) else case.label,
-        outcome=find_worst(outcomes),
-        agrees=None if None in agreed else all(agreed),
+        group=cut(case.group, _LONGEST_REMARK) if case.group is not None else None,
+        label=cut(case.label, _LONGEST_REMARK) if isinstance(case.label, str) else case.label,
+        outcome=find_worst_outcome(outcomes),
+        agrees=None if None in agreements else all(agreements),
         judgements=len(items),
         passed=outcomes.count("passed"),
         split=any(is_split(item.result) for item in items),
@@ -274,37 +291,41 @@ def make_shown_case(items: Sequence[RunItem]) -> ShownCase:
         reference=_cut_value(case.reference),
         task=_cut_value(case.task),
         context=_cut_value(case.context),
-        metadata=tuple([(cut(str(name), _SHORT), _cut_value(value)) for name, value in _list_metadata(case.metadata)]),
+        metadata=tuple(
+            [(cut(str(name), _LONGEST_REMARK), _cut_value(value)) for name, value in _list_metadata(case.metadata)]
+        ),
         own=case.own_terms,
-        rubric=cut(items[0].rubric.name, _SHORT) if items[0].rubric is not None else "",
+        rubric=cut(items[0].rubric.name, _LONGEST_REMARK) if items[0].rubric is not None else "",
         rubric_digest=items[0].rubric.digest if items[0].rubric is not None else "",
     )
 
 
 def make_shown_result(result: JudgeResult | PairResult) -> ShownResult:
     """Make the shown form of a judgement, with texts cut."""
-    # Compared with None below: a result that has not passed is false.
+    # A pair has no criteria or rules. ``single`` is compared with None, because a result that did not pass is false.
     single = None if isinstance(result, PairResult) else result
     return ShownResult(
         outcome=result.outcome,
         undecided_because=result.undecided_because,
         decided_by=result.decided_by,
-        judge=cut(result.judge, _SHORT),
+        judge=cut(result.judge, _LONGEST_REMARK),
         score=result.score,
         threshold=single.threshold if single is not None else None,
         confidence=result.confidence,
         preferred=result.preferred if isinstance(result, PairResult) else None,
-        detail=cut(result.detail, _SHORT),
-        reasoning=cut(result.reasoning, _LONG),
-        suggestions=tuple([cut(text, _SHORT) for text in single.suggestions[:_MOST]]) if single is not None else (),
+        detail=cut(result.detail, _LONGEST_REMARK),
+        reasoning=cut(result.reasoning, _LONGEST_TEXT),
+        suggestions=tuple([cut(text, _LONGEST_REMARK) for text in single.suggestions[:_MOST_PARTS]])
+        if single is not None
+        else (),
         criteria=_show_criteria(single) if single is not None else (),
         rules=_show_rules(single) if single is not None else (),
         seats=_show_seats(result),
         split=is_split(result),
         duration_ms=result.duration_ms,
         cost_usd=result.usage.cost_usd if result.usage else None,
-        # What a judge wrote is worth reading where nobody could make sense of it; elsewhere it has been read.
-        raw_response=cut(single.raw_response or "", _LONG)
+        # The reply itself is worth reading only where it could not be read; elsewhere the fields above have it.
+        raw_response=cut(single.raw_response or "", _LONGEST_TEXT)
         if single is not None and result.outcome == "undecided"
         else "",
     )
@@ -316,61 +337,67 @@ def cut(text: str, most: int) -> str:
 
 
 def _show_criteria(result: JudgeResult) -> tuple[ShownCriterion, ...]:
+    """Make the shown form of the first criteria of a result."""
     return tuple(
         [
             ShownCriterion(
-                name=cut(criterion.name, _SHORT),
+                name=cut(criterion.name, _LONGEST_REMARK),
                 score=criterion.score,
                 passed=criterion.passed,
                 threshold=criterion.threshold,
-                reasoning=cut(criterion.reasoning, _SHORT),
+                reasoning=cut(criterion.reasoning, _LONGEST_REMARK),
                 rule=criterion.rule,
             )
-            for criterion in result.criteria[:_MOST]
+            for criterion in result.criteria[:_MOST_PARTS]
         ]
     )
 
 
 def _show_rules(result: JudgeResult) -> tuple[tuple[str, str, str], ...]:
-    failed = [rule for rule in result.rule_results if not rule.passed][:_MOST]
-    return tuple([(cut(rule.name, _SHORT), rule.severity, cut(rule.message, _SHORT)) for rule in failed])
+    """List the first rules that failed: the name, severity and message of each."""
+    failed = [rule for rule in result.rule_results if not rule.passed][:_MOST_PARTS]
+    return tuple(
+        [(cut(rule.name, _LONGEST_REMARK), rule.severity, cut(rule.message, _LONGEST_REMARK)) for rule in failed]
+    )
 
 
 def _show_seats(result: JudgeResult | PairResult) -> tuple[ShownSeat, ...]:
+    """Make the shown form of the two orders of a comparison, or of the seats of a chain; a single judge has none."""
     if isinstance(result, PairResult):
         return tuple([_show_seat(order.result, f"order {order.order}", order.preferred) for order in result.orders])
-    return tuple([_show_seat(seat, seat.judge, seat.outcome) for seat in getattr(result, "results", ())[:_MOST]])
+    return tuple([_show_seat(seat, seat.judge, seat.outcome) for seat in getattr(result, "results", ())[:_MOST_PARTS]])
 
 
 def _show_seat(result: JudgeResult, name: str, outcome: str | None) -> ShownSeat:
     """Make the shown form of one judge, or of one order of a comparison; an outcome of ``None`` is undecided."""
     return ShownSeat(
-        judge=cut(name, _SHORT),
+        judge=cut(name, _LONGEST_REMARK),
         outcome=outcome or "undecided",
         undecided_because=result.undecided_because,
         score=result.score,
-        remark=cut(result.detail or result.reasoning, _SHORT),
+        remark=cut(result.detail or result.reasoning, _LONGEST_REMARK),
     )
 
 
 def _cut_value(value: Any) -> str:
     """Cut a content, or another part of a case, to a text for a page; ``None`` is empty.
 
-    A long run of an agent is shortened in a form that can be read as a run again. A value that has no text becomes the
-    error in brackets.
+    A long run of an agent is shortened in a form that can be read as a run again. A value that cannot be made a text
+    becomes the error message in brackets.
     """
     if value is None:
         return ""
     if isinstance(value, str):
-        return cut(value, _LONG)
+        return cut(value, _LONGEST_TEXT)
     try:
         text = content_text(value)
-        # A run of which the end is missing could not be read as one.
-        excerpt = shorten_conversation(value) if len(text) > _LONG else None
-        return cut(text, _LONG) if excerpt is None else excerpt
+        # A run of an agent is not cut off at the end, because it could not be read as a run then.
+        excerpt = shorten_conversation(value) if len(text) > _LONGEST_TEXT else None
+        return cut(text, _LONGEST_TEXT) if excerpt is None else excerpt
     except UsageError as error:  # a case that could not be judged for what its content is
-        return cut(clean(f"({error})"), _LONG)
+        return cut(clean(f"({error})"), _LONGEST_TEXT)
 
 
 def _list_metadata(metadata: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list(metadata.items())[:_MOST]
+    """List the first members of a case's metadata."""
+    return list(metadata.items())[:_MOST_PARTS]

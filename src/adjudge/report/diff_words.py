@@ -11,7 +11,8 @@ from adjudge.formats.text import flatten
 from adjudge.report.run_diff import CaseDiff, Diff
 from adjudge.templates.figures import format_count
 
-_LONGEST = 60
+_LONGEST_NAME = 60
+"""Characters of the name of a judge or a folder."""
 
 Kind = Literal["regressed", "improved", "lost", "gained", "outcome", "score", "same"]
 """The change of a case: only changed answers under one judge regress or improve; otherwise a pass is lost or gained."""
@@ -34,14 +35,15 @@ def describe_change(diff: Diff) -> str:
     if has_regressions(diff):
         return f"{diff.lost:,} regressed, {diff.gained:,} improved"
     if diff.compared == "judges":
-        one, other = name_sides(diff)
-        return f"{_describe_judge(diff, one, other)}; {_describe_judge(diff, other, one)}"
-    apart = f"{diff.lost:,} passed in the earlier run only, {diff.gained:,} in the later run only"
-    return f"The judge differs from itself: {apart}" if diff.is_repeat and diff.lost + diff.gained else apart
+        return f"{_describe_lone_passes(diff, is_first=True)}; {_describe_lone_passes(diff, is_first=False)}"
+    only_one_passed = f"{diff.lost:,} passed in the earlier run only, {diff.gained:,} in the later run only"
+    if diff.is_repeat and diff.lost + diff.gained:
+        return f"The judge differs from itself: {only_one_passed}"
+    return only_one_passed
 
 
 def name_cells(diff: Diff) -> tuple[str, str, str, str]:
-    """Name the cells of two by two: both passed, A alone, B alone, neither. Not for pairs."""
+    """Name the cells of the two by two table of runs A and B: both passed, A alone, B alone, neither. Not for pairs."""
     if has_regressions(diff):
         return "both passed", "regressed", "improved", "neither passed"
     if diff.compared == "judges":
@@ -50,7 +52,7 @@ def name_cells(diff: Diff) -> tuple[str, str, str, str]:
 
 
 def describe_undecided(diff: Diff) -> str:
-    """Describe where the undecided cases are in two by two."""
+    """Describe how many cases are undecided, and where the two by two table has them."""
     before, after = _count_outcomes(diff)
     both = diff.transitions.get(("undecided", "undecided"), 0)
     if diff.compared == "judges":
@@ -79,9 +81,9 @@ def _count_outcomes(diff: Diff) -> tuple[Counter[str], Counter[str]]:
 
 
 def describe_compared(diff: Diff) -> str:
-    """Describe what was compared, and so what can explain the differences."""
-    noun, total = ("pairs" if diff.pairs else "answers"), format_count(diff.cases)
-    changed = format_count(diff.content_changed)
+    """Describe what changed between the runs, the answers or the judges, and so what can explain the differences."""
+    noun = "pairs" if diff.pairs else "answers"
+    total, changed = format_count(diff.cases), format_count(diff.content_changed)
     if diff.compared == "both":
         return (
             f"The judge and the {noun} both changed ({changed} of {total} {noun}), so the two cannot be told apart. "
@@ -113,8 +115,8 @@ def name_sides(diff: Diff) -> tuple[str, str]:
 
 def name_folders(diff: Diff) -> tuple[str, str]:
     """Name the two runs by their folders."""
-    one, other = [_shorten(side.folder) for side in (diff.before, diff.after)]
-    return (one, other) if one != other else ("the earlier run", "the later run")
+    before, after = [_shorten(side.folder) for side in (diff.before, diff.after)]
+    return (before, after) if before != after else ("the earlier run", "the later run")
 
 
 def find_kind(diff: Diff, change: CaseDiff | None) -> Kind:
@@ -126,11 +128,11 @@ def find_kind(diff: Diff, change: CaseDiff | None) -> Kind:
     if diff.pairs:
         moves: dict[tuple[str, str], Kind] = {("first", "second"): "lost", ("second", "first"): "gained"}
         return moves.get((change.before, change.after), "outcome")
-    is_answer = has_regressions(diff)
+    can_regress = has_regressions(diff)
     if change.lost:
-        return "regressed" if is_answer else "lost"
+        return "regressed" if can_regress else "lost"
     if change.gained:
-        return "improved" if is_answer else "gained"
+        return "improved" if can_regress else "gained"
     return "outcome"
 
 
@@ -146,22 +148,22 @@ def list_kinds(diff: Diff) -> Iterator[tuple[Kind, str]]:
 
 
 def _describe_pairs(diff: Diff) -> str:
-    moved = {move: number for move, number in diff.transitions.items() if move[0] != move[1]}
-    there, back = moved.pop(("first", "second"), 0), moved.pop(("second", "first"), 0)
-    sentence = f"{there:,} changed from first to second, {back:,} from second to first"
-    others = sum(moved.values())
+    """Describe how many preferences in pairs changed, and from which to which."""
+    changes = {(old, new): number for (old, new), number in diff.transitions.items() if old != new}
+    to_second, to_first = changes.pop(("first", "second"), 0), changes.pop(("second", "first"), 0)
+    sentence = f"{to_second:,} changed from first to second, {to_first:,} from second to first"
+    others = sum(changes.values())
     return sentence + (f", {others:,} otherwise" if others else "")
 
 
-def _describe_judge(diff: Diff, one: str, other: str) -> str:
-    """Describe the passes of one run that the other does not have: ``A passes 278 that B fails``."""
-    is_first = one == name_sides(diff)[0]
-    counts = {
-        outcome: diff.transitions.get(("passed", outcome) if is_first else (outcome, "passed"), 0)
-        for outcome in ("failed", "undecided")
-    }
-    sentence = f"{one} passes {counts['failed']:,} that {other} fails"
-    return sentence + (f" and {counts['undecided']:,} that it leaves undecided" if counts["undecided"] else "")
+def _describe_lone_passes(diff: Diff, *, is_first: bool) -> str:
+    """Describe how many cases one judge passes and the other does not: ``A passes 278 that B fails``."""
+    first_judge, second_judge = name_sides(diff)
+    judge, other = (first_judge, second_judge) if is_first else (second_judge, first_judge)
+    failed = diff.transitions.get(("passed", "failed") if is_first else ("failed", "passed"), 0)
+    undecided = diff.transitions.get(("passed", "undecided") if is_first else ("undecided", "passed"), 0)
+    sentence = f"{judge} passes {failed:,} that {other} fails"
+    return sentence + (f" and {undecided:,} that it leaves undecided" if undecided else "")
 
 
 def _name_unit(diff: Diff) -> str:
@@ -169,25 +171,25 @@ def _name_unit(diff: Diff) -> str:
 
 
 def _shorten(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def format_p(value: float | None) -> str:
-    """Format a p-value as people read it."""
+    """Format a p-value for a table; ``-`` where there is none."""
     if value is None:
         return "-"
     return "< 0.0001" if value < 0.0001 else format_decimal(value, 4)
 
 
 def describe_p(value: float | None) -> str:
-    """Describe a p-value in a sentence."""
+    """Describe a p-value for a sentence, such as ``p = 0.0123``; ``None`` is a test of no case at all."""
     if value is None:
         return "no case went either way"
     return "p < 0.0001" if value < 0.0001 else f"p = {format_decimal(value, 4)}"
 
 
 def list_exclusions(diff: Diff) -> Iterator[tuple[str, int]]:
-    """Yield the reasons why cases were not compared, each with how many."""
+    """Yield the reasons why cases were not compared, each with the number of cases."""
     reasons = (
         ("only in the earlier run", diff.only_before),
         ("only in the later run", diff.only_after),
@@ -198,17 +200,17 @@ def list_exclusions(diff: Diff) -> Iterator[tuple[str, int]]:
 
 
 def format_moved(before: float | None, after: float | None) -> str:
-    """Format a score before and after, once where it is the same: an arrow is for what moved."""
+    """Format a score before and after with an arrow between; a score that is the same once, without an arrow."""
     old, new, _ = format_change(before, after)
     return old if old == new else f"{old} → {new}"
 
 
 def name_cases(number: int) -> str:
-    """Write a number of cases, in words that fit one too."""
+    """Write a number of cases: ``1 case`` or ``3 cases``."""
     return f"{number:,} case{'' if number == 1 else 's'}"
 
 
 def list_moved_criteria(change: CaseDiff) -> str:
-    """List the first three criteria whose score moved."""
-    moves = [f"{flatten(name, 30)} {format_moved(old, new)}" for name, old, new in change.criteria[:3]]
-    return ", ".join(moves) + (f" and {len(change.criteria) - 3} more" if len(change.criteria) > 3 else "")
+    """List the first three criteria whose score changed, each with its score before and after, and count the others."""
+    changes = [f"{flatten(name, 30)} {format_moved(old, new)}" for name, old, new in change.criteria[:3]]
+    return ", ".join(changes) + (f" and {len(change.criteria) - 3} more" if len(change.criteria) > 3 else "")

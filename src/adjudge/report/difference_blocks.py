@@ -23,14 +23,18 @@ from adjudge.report.document import Axis, Block, Facts, Lead, RateRow, Section, 
 from adjudge.report.measurement_panels import find_axis
 from adjudge.report.run_diff import Diff
 
-_STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)
+_STEP_SIZES = (0.05, 0.1, 0.2, 0.25, 0.5)
 """Sizes of a step on the axis; the smallest is used that gives few enough for a phone."""
 
 _MOST_STEPS = 6
+"""Steps on the axis that fit on a phone."""
 
 
 def list_difference_blocks(diff: Diff) -> Iterator[Block]:
-    """Yield what people's labels, and the judge's verdicts alone, say of two runs; nothing where nobody asked."""
+    """Yield the sections of a diff's differences: of systems or judges by people's labels, and by verdicts alone.
+
+    A difference that the diff does not have is left out.
+    """
     if diff.systems is not None:
         names = name_folders(diff)
         lead = _make_lead(
@@ -53,7 +57,10 @@ def list_difference_blocks(diff: Diff) -> Iterator[Block]:
 
 
 def _make_lead(sentence: str, rows: Sequence[RateRow], names: tuple[str, str]) -> Lead:
-    """Make the sentence with its intervals on an axis that holds 0; without rows, the sentence alone."""
+    """Make the sentence with its intervals on an axis that holds 0; without rows, the sentence alone.
+
+    ``names`` are the names of the earlier and of the later run.
+    """
     if not rows:
         return Lead(criterion=None, sentence=sentence)
     axis = find_axis([0.0, *(share for row in rows for share in (row.value, row.low, row.high))], least=-1.0)
@@ -68,21 +75,23 @@ def _make_lead(sentence: str, rows: Sequence[RateRow], names: tuple[str, str]) -
 
 
 def _list_system_rows(difference: SystemDifference) -> Iterator[RateRow]:
+    """Yield the difference by people's labels, and that by the judge's verdicts; nothing where there is none."""
     rate = difference.rate
     if rate is not None:
         yield _make_rate_row("people", rate.value, rate.low, rate.high, kind="people")
-        # For these questions the judge's own difference is a count, and nothing about it is uncertain.
+        # The judge judged all of these questions, so its own difference is a count, and has no limits.
         yield _make_rate_row("the judge alone", rate.judged, rate.judged, rate.judged, kind="judge")
 
 
 def _list_share_rows(shares: Iterable[tuple[str, ShareDifference]], *, kind: str) -> Iterator[RateRow]:
+    """Yield a row for each named difference that has limits; ``kind`` says whose it is, and so its colour."""
     for name, share in shares:
         if share.value is not None and share.low is not None and share.high is not None:
             yield _make_rate_row(name, share.value, share.low, share.high, kind=kind)
 
 
 def _make_rate_row(name: str, value: float, low: float, high: float, *, kind: str) -> RateRow:
-    """Make a row of the axis; limits that are equal are of a count, and are not written."""
+    """Make a row of the axis; equal limits are those of a count, and are not written."""
     return RateRow(
         name=name,
         value=value,
@@ -95,11 +104,14 @@ def _make_rate_row(name: str, value: float, low: float, high: float, *, kind: st
 
 
 def _list_ticks(axis: Axis) -> Iterator[Tick]:
-    """Yield ticks at the multiples of a round step, at most seven; ``place`` is in per cent of the axis."""
+    """Yield ticks at the multiples of a round step, at most seven; their places are in per cent of the axis."""
     start, end = axis
-    step = next(size for size in _STEPS if (end - start) / size <= _MOST_STEPS + 1e-9)
-    for number in range(math.ceil(start / step - 1e-9), math.floor(end / step + 1e-9) + 1):
-        place = 100 * (number * step - start) / (end - start)
+    # 1e-9 against the rounding errors of binary fractions.
+    step = next(size for size in _STEP_SIZES if (end - start) / size <= _MOST_STEPS + 1e-9)
+    first_multiple, last_multiple = math.ceil(start / step - 1e-9), math.floor(end / step + 1e-9)
+    for multiple in range(first_multiple, last_multiple + 1):
+        value = multiple * step
+        place = 100 * (value - start) / (end - start)
         anchor = "start" if place < 1 else "end" if place > 99 else "middle"
-        label = format_points(number * step, digits=0, sign=True) if number else "0"
+        label = format_points(value, digits=0, sign=True) if multiple else "0"
         yield Tick(place=place, label=label, anchor=anchor)

@@ -1,4 +1,4 @@
-"""A report as blocks: its content and its order, before anybody draws it.
+"""The content of a report as a document of blocks, such as tables and paragraphs, before it is drawn in some form.
 
 A function for each report makes its document, and ``html``, ``markdown`` and ``terminal`` draw any document. A block
 holds plain text and figures, never markup: each renderer escapes what it writes, in one place. A block that one form
@@ -450,19 +450,20 @@ class Document:
 
 
 def list_parts(text: Text) -> tuple[str | Words, ...]:
-    """List the parts of a text."""
+    """List the parts of a text: plain strings, and words with a role. A text of a single part is a list of one."""
     return text if isinstance(text, tuple) else (text,)
 
 
 def join_text(text: Text) -> str:
-    """Join the parts of a text, without what sets them apart."""
-    return "".join(
+    """Join the parts of a text to plain text, without their roles and links."""
+    parts = [
         part if isinstance(part, str) else " ".join(filter(None, (part.text, part.more))) for part in list_parts(text)
-    )
+    ]
+    return "".join(parts)
 
 
 def draw_share(share: Share, *, title: str, kind: str = "f-bar") -> Drawing:
-    """Draw a bar as long as the share, with its interval as a line across the end."""
+    """Make the drawing of a share: a bar of its length, with its interval as a line across the end."""
     low, high = share.interval or (None, None)
     alt = f"{title}: {format_rate(share.rate)}" + (f", {format_interval(share)}" if share.interval else "")
     return Drawing(form="bar", value=share.rate or 0.0, low=low, high=high, kind=kind, alt=alt)

@@ -1,4 +1,4 @@
-"""The calls and the cost of a run to come, as a document."""
+"""The estimated calls and costs of a run that has not begun, as a document."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DASH = "–"
 def make_estimate_document(estimate: RunEstimate) -> Document:
     """Make the document of an estimate: the calls and cost of each seat, then what they rest on."""
     sentences = [*_list_limits(estimate), *_list_remarks(estimate)]
-    blocks: list[Block] = [_show_seats(estimate), *(Paragraph(text=text) for text in sentences)]
+    blocks: list[Block] = [_make_seat_table(estimate), *(Paragraph(text=text) for text in sentences)]
     counts = f"{format_count(estimate.judgements, 'judgement')} of {format_count(estimate.cases, 'case')}"
     return Document(name=f"{counts}, estimated; nobody was asked", headline=f"{counts}, estimated", blocks=blocks)
 
 
-def _show_seats(estimate: RunEstimate) -> Table:
-    """Make the table of what each judge is asked and costs, with the sum below unless there is one judge."""
+def _make_seat_table(estimate: RunEstimate) -> Table:
+    """Make the table of the calls, tokens and costs of each judge, with the sum below unless there is one judge."""
     names = ("calls", "tokens in", "tokens out", "live", "by batch", "cached at best")
     columns = [Column("judge"), *(Column(name, "number") for name in names)]
     rows = [
@@ -41,16 +41,18 @@ def _show_seats(estimate: RunEstimate) -> Table:
 def _make_cost_row(
     name: Words | str, estimate: SeatEstimate | RunEstimate, usd: Sequence[float | None], *, unknown: str = "unknown"
 ) -> list[Cell]:
-    """Make the row of what a seat, or the whole run, costs.
+    """Make the row of the calls, tokens and costs of a seat, or of the whole run.
 
-    That a cost is unknown is written once, and ``together`` need not repeat it.
+    The first unknown cost of the row is written as ``unknown``, and each further one as a dash.
     """
     counts = [f"{number:,.0f}" for number in (estimate.calls, estimate.input_tokens, estimate.output_tokens)]
-    first = next((place for place, cost in enumerate(usd) if cost is None), None)
-    costs = [
-        _format_dollars(cost) if cost is not None else unknown if place == first else _DASH
-        for place, cost in enumerate(usd)
-    ]
+    costs: list[str] = []
+    for cost in usd:
+        if cost is not None:
+            costs.append(_format_dollars(cost))
+        else:
+            costs.append(unknown)
+            unknown = _DASH
     return [name, *counts, *costs]
 
 
@@ -59,6 +61,7 @@ def _format_dollars(usd: float | None) -> str:
 
 
 def _list_limits(estimate: RunEstimate) -> Iterator[str]:
+    """Yield a sentence on the limits of the live cost, if they are known."""
     least, most = estimate.add_up("least_usd"), estimate.add_up("most_usd")
     if least is not None and most is not None and estimate.seats:
         limits = f"live between {_format_dollars(least)} and {_format_dollars(most)}"
@@ -66,7 +69,7 @@ def _list_limits(estimate: RunEstimate) -> Iterator[str]:
 
 
 def _list_remarks(estimate: RunEstimate) -> Iterator[str]:
-    """Yield sentences on what the estimate rests on, and what is not in it."""
+    """Yield sentences on how the estimate was made, and on what is not in it."""
     for seat in estimate.seats:
         yield f"{seat.model}: tokens in by {seat.input_basis}; tokens out: {seat.output_basis}"
         if seat.share != 1.0:
@@ -84,35 +87,35 @@ def _list_remarks(estimate: RunEstimate) -> Iterator[str]:
 
 
 def _explain_record(estimate: RunEstimate) -> Iterator[str]:
-    """Say how many recorded judgements would bring the limits within a tenth, where those there are do not."""
+    """Yield how many recorded judgements it takes to know the cost within 10 %, if there are too few for that."""
     live, least, most = (estimate.add_up(name) for name in ("live_usd", "least_usd", "most_usd"))
     if not estimate.recorded or not live or least is None or most is None:
         return
-    share = (most - least) / 2 / live
-    if share > NEAR:
-        # The limits of an average come nearer with the square root of the number.
-        needed = estimate.recorded * (share / NEAR) ** 2
-        known = format_points(share, digits=0)
+    precision = (most - least) / 2 / live
+    if precision > NEAR:
+        # The width of an average's limits falls with the square root of the number of judgements.
+        needed = estimate.recorded * (precision / NEAR) ** 2
+        known_within = format_points(precision, digits=0)
         yield (
-            f"by {estimate.recorded:,} recorded judgements the cost is known within {known} %; it takes about "
+            f"by {estimate.recorded:,} recorded judgements the cost is known within {known_within} %; it takes about "
             f"{needed:,.0f} to know it within {100 * NEAR:g} %"
         )
 
 
 def _explain_cache(estimate: RunEstimate) -> Iterator[str]:
-    """Yield sentences on how much of the prompts a provider's prompt cache can know."""
-    calls, constant = estimate.calls, sum(seat.constant_tokens for seat in estimate.seats)
+    """Yield sentences on how much of the prompts is the same in all calls, so that a provider can cache it."""
+    calls, constant_tokens = estimate.calls, sum(seat.constant_tokens for seat in estimate.seats)
     if estimate.cases_with_criteria:
         yield (
             f"{estimate.cases_with_criteria:,} of {estimate.cases:,} cases bring criteria of their own: their "
             "prompts begin differently, so they find nothing in a provider's prompt cache"
         )
-    if calls and constant:
-        share, least = constant / estimate.input_tokens, max(constant / calls, 1.0)
-        small = (
+    if calls and constant_tokens:
+        per_call = max(constant_tokens / calls, 1.0)
+        too_short = (
             ""
-            if least >= CACHED_FROM
+            if per_call >= CACHED_FROM
             else f"; providers keep parts from about {CACHED_FROM:,} tokens, so it is too short"
         )
-        known = format_points(share, digits=0)
-        yield f"the same first part of the prompts is {known} % of the tokens in, {least:,.0f} a call{small}"
+        share = format_points(constant_tokens / estimate.input_tokens, digits=0)
+        yield f"the same first part of the prompts is {share} % of the tokens in, {per_call:,.0f} a call{too_short}"

@@ -1,4 +1,4 @@
-"""The sentences of a report, the same in every form of it."""
+"""Figures and sentences of a run's report as texts, the same on a page, in a comment and on a terminal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from adjudge.templates.figures import format_count, format_interval
 
 
 def format_criterion_share(criterion: CriterionSummary) -> tuple[str, str]:
-    """Format the share that reached a criterion's threshold, or its rule, and its interval; nothing without either.
+    """Format the share of judgements that passed a criterion by its threshold or rule, and the interval of the share.
 
-    A criterion without either has a mean alone: a share above some middle would be taken for what the outcome rests on.
+    For a criterion without a threshold or rule, both texts say that there is nothing: a share above 0.5 would look as
+    if the outcome depended on it.
     """
     if not criterion.gates:
         return NOTHING, NOTHING
@@ -25,12 +26,12 @@ def format_criterion_share(criterion: CriterionSummary) -> tuple[str, str]:
 
 
 def format_label(label: LabelValue) -> str:
-    """Format the decision of a person."""
+    """Format the label of a person, such as ``true``, ``0.5`` or ``first``."""
     return str(label).lower() if isinstance(label, bool) else f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def describe_passed(report: Report) -> str:
-    """Describe the share that the judge passed; once people have labelled some cases, with what that counts."""
+    """Describe the share that the judge passed; if people labelled cases, with the remark that it counts its errors."""
     interval = f" (95 % interval {format_interval(report.passed)})" if report.passed.of else ""
     share, cases = format_rate(report.passed.rate), format_count(report.cases, "case")
     if not report.is_measured:
@@ -44,7 +45,7 @@ def format_outcomes(outcomes: Mapping[str, int]) -> str:
 
 
 def format_verdict(result: ShownResult | JudgeResult) -> str:
-    """Format the outcome of a judgement, in one line."""
+    """Format the outcome of a judgement with its score and threshold, or the preference in a pair, in one line."""
     preferred = result.preferred if isinstance(result, ShownResult) else None
     if preferred is not None:
         verdict = {"tie": "neither is preferred"}.get(preferred, f"the {preferred} is preferred")
@@ -59,12 +60,12 @@ def format_verdict(result: ShownResult | JudgeResult) -> str:
 
 
 def list_notices(report: Report) -> Iterable[str]:
-    """Yield what a reader has to know before the figures mean anything."""
+    """Yield sentences that a reader has to know before the figures, such as that the run is not finished."""
     about = report.about
     if about.status != "finished":
-        of = f" of {about.expected:,}" if about.expected is not None else ""
-        ending = "How this run ended is unknown" if about.status == "unknown" else f"This run is {about.status}"
-        yield f"{ending}: {report.cases:,}{of} cases are judged. Every figure is about these alone."
+        of_all = f" of {about.expected:,}" if about.expected is not None else ""
+        status = "How this run ended is unknown" if about.status == "unknown" else f"This run is {about.status}"
+        yield f"{status}: {report.cases:,}{of_all} cases are judged. Every figure is about these alone."
     if report.pairs is not None:
         yield "These are comparisons: passed means that the first is preferred, failed that the second is, or neither."
     if about.skipped:
@@ -84,13 +85,14 @@ def list_notices(report: Report) -> Iterable[str]:
 
 
 def format_own(summary: OwnSummary) -> str:
-    """Format how many cases bring criteria of their own: a threshold that a case lowers has to be seen."""
-    parts = {"criteria": summary.criteria, "rules": summary.rules, "a threshold": summary.threshold}
+    """Format how many cases bring criteria, rules or a threshold of their own, and how many lower the threshold so."""
+    numbers = {"criteria": summary.criteria, "rules": summary.rules, "a threshold": summary.threshold}
     clauses = [
         f"{format_count(number, 'case')} brought {name} of {_choose_pronoun(number)} own"
-        for name, number in parts.items()
+        for name, number in numbers.items()
+        if number
     ]
-    sentences = "; ".join([part for part, number in zip(clauses, parts.values(), strict=True) if number]) + "."
+    sentences = "; ".join(clauses) + "."
     if summary.below:
         verb = "needs" if summary.below == 1 else "need"
         sentences += (
@@ -106,13 +108,19 @@ def _choose_pronoun(number: int) -> str:
 
 
 def format_rubric(rubric: RubricSummary, quote: Callable[[str], str] = str) -> str:
-    """Format the name of a rubric; ``quote`` writes words that come from a file."""
-    whose = "brought by cases" if rubric.own else "of the run"
-    return f"{quote(rubric.name)} ({quote(rubric.about)}), {whose}, {rubric.digest[:12]}"
+    """Format a rubric in one line: its name, its first criterion, where it is from, and its digest.
+
+    ``quote`` makes the words that are from a file fit for the output, such as escaped.
+    """
+    origin = "brought by cases" if rubric.own else "of the run"
+    return f"{quote(rubric.name)} ({quote(rubric.about)}), {origin}, {rubric.digest[:12]}"
 
 
 def list_model_changes(report: Report) -> Iterable[tuple[str | Words, ...]]:
-    """Yield where other models answered than were asked for; a name may be made up by a server."""
+    """Yield a sentence for each judge whose replies came from another model than was asked for, or than before.
+
+    Names of models are ``Words``, because a server may have made them up.
+    """
     for change in report.model_changes:
         ending = " before." if not change.asked else " was asked for."
         yield (
@@ -132,13 +140,13 @@ def format_shown(report: Report) -> str:
     order = "Failed ones first, then undecided ones, then those that passed."
     if shown == report.cases:
         return f"All {format_count(shown, 'case')}. {order}"
-    every = format_count(report.cases, "case")
-    return f"{shown:,} of {every}; the others are in no list here, but in every figure. {order}"
+    all_cases = format_count(report.cases, "case")
+    return f"{shown:,} of {all_cases}; the others are in no list here, but in every figure. {order}"
 
 
 def format_cost(report: Report) -> str:
     """Format the cost of the run, for how many judgements it is unknown, and what may have been paid twice."""
-    return _format_known(report) + format_paid_again(report.about.paid_again, report.about.paid_again_usd)
+    return _format_known_cost(report) + format_paid_again(report.about.paid_again, report.about.paid_again_usd)
 
 
 def format_paid_again(requests: int, usd: float | None) -> str:
@@ -149,7 +157,8 @@ def format_paid_again(requests: int, usd: float | None) -> str:
     return f", and {most} for {format_count(requests, 'request')} sent again with --pay-again"
 
 
-def _format_known(report: Report) -> str:
+def _format_known_cost(report: Report) -> str:
+    """Format the sum of the known costs, and for how many judgements a part is unknown."""
     cost = report.cost
     if cost.known_usd is None:
         return "unknown" if cost.unknown else "nothing was spent"

@@ -1,4 +1,4 @@
-"""A document as one HTML file: its templates, and a policy that lets nothing in but the file's own style and script.
+"""A document as one HTML file, with a security policy that allows nothing but the file's own style and script.
 
 No network, readable without script, and nothing in it can become code: every text goes through the environment of
 ``adjudge.templates``, which escapes it. Should that ever fail, the page's own policy still lets no script run but the
@@ -47,8 +47,9 @@ def draw_html(document: Document) -> str:
 
 @cache
 def make_report_environment(*packages: str) -> Environment:
-    """Make the environment of reports, and of pages in other ``packages`` that show a report."""
+    """Make the template environment of reports; with ``packages``, also for their pages that show a report."""
     environment = make_environment(*packages, "adjudge.report")
+    # The functions that templates call, by the names that templates know them by.
     filters: dict[str, Any] = {"verdict": format_verdict, "mark": find_mark, "parts": list_parts, "plain": join_text}
     filters |= {"seats": list_seats, "rules": list_rules, "replies": list_replies, "tool_call": make_call_view}
     filters |= {"judged_text": make_judged_text, "excerpt": make_excerpt_view, "digest": digest_content}
@@ -61,7 +62,7 @@ def _make_parts() -> PageParts:
     """Make the style, the script and the policy that allows these two and nothing else, by their digests."""
     from markupsafe import Markup
 
-    # Bytes, so that no system's own line ends change what the digest is of.
+    # Read as bytes: read as text, line ends would change on some systems, and with them the digest.
     script = files("adjudge.report").joinpath("page.js").read_bytes().decode("utf-8")
     policy = "; ".join(
         [
@@ -76,4 +77,5 @@ def _make_parts() -> PageParts:
 
 
 def _digest_text(text: str) -> str:
+    """Digest a style or a script in the form that a Content-Security-Policy allows it by."""
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

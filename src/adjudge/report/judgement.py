@@ -1,4 +1,7 @@
-"""The parts of a judgement that are shown, of a result and of what a report keeps of one alike."""
+"""The parts of a judgement that a page shows: seats, rules, replies, findings and quotations.
+
+A judgement is a ``JudgeResult``, or a ``ShownResult``, which is the shorter form that a report keeps.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +19,33 @@ RULE_STATES = ("failed", "warning", "info", "passed")
 
 
 def list_seats(result: JudgeResult | ShownResult) -> Sequence[JudgeResult | ShownSeat]:
-    """List the results of a chain's seats; none for a judge alone."""
+    """List the results of a chain's seats; none for a single judge."""
     if isinstance(result, ShownResult):
         return result.seats
     return result.results if isinstance(result, JudgeChainResult) else ()
 
 
 def list_rules(result: JudgeResult | ShownResult) -> list[tuple[str, str, str]]:
-    """List the rules, those that found something first: the state of each, its name and its message."""
+    """List the state (one of ``RULE_STATES``), the name and the message of each rule, the worst state first."""
     if isinstance(result, ShownResult):
-        rows = [(_find_state(severity), name, message) for name, severity, message in result.rules]
+        rows = [(_find_failed_state(severity), name, message) for name, severity, message in result.rules]
     else:
         rows = [(_find_rule_state(rule), rule.name, rule.message) for rule in result.rule_results]
     return sorted(rows, key=lambda row: RULE_STATES.index(row[0]))
 
 
 def _find_rule_state(rule: RuleResult) -> str:
-    return "passed" if rule.passed else _find_state(rule.severity)
+    """Find the state of a rule, one of ``RULE_STATES``."""
+    return "passed" if rule.passed else _find_failed_state(rule.severity)
 
 
-def _find_state(severity: str) -> str:
+def _find_failed_state(severity: str) -> str:
+    """Find the state of a rule that did not pass, by its severity."""
     return "failed" if severity == "error" else severity
 
 
 def list_replies(result: JudgeResult | ShownResult) -> list[tuple[str, str, str]]:
-    """List the replies that are kept, word for word: the judge of each, its model and the text."""
+    """List the replies of models that are kept, word for word: the judge, the model and the text of each."""
     if isinstance(result, ShownResult):
         return [(result.judge, "", result.raw_response)] if result.raw_response else []
     seats = result.results if isinstance(result, JudgeChainResult) else (result,)
@@ -48,62 +53,78 @@ def list_replies(result: JudgeResult | ShownResult) -> list[tuple[str, str, str]
 
 
 def list_findings(result: JudgeResult) -> list[PlacedFinding]:
-    """List what failed rules found in one argument of a call each, by the places that they name.
+    """List the findings of a judgement, each with the part of the judged call or run that it is about.
 
-    Then what the judge said of each call and turn of a run that it judged by itself.
+    First come the findings of failed rules, which are about an argument or a call. Then come the scores of the judge on
+    single calls and turns of a run.
     """
-    by_rules = [
+    findings = [
         PlacedFinding(
-            place=place, finding=Finding(state=_find_state(rule.severity), word=f"rule {rule.name}", text=text)
+            place=place, finding=Finding(state=_find_failed_state(rule.severity), word=f"rule {rule.name}", text=text)
         )
         for rule in result.rule_results
         if not rule.passed
         for place, text in _list_places(rule)
     ]
-    return [
-        *by_rules,
-        *(placed for judge, part in _list_parts(result) if (placed := _place_part(part, judge)) is not None),
-    ]
+    for judge, part in _list_part_results(result):
+        finding = _make_part_finding(part, judge)
+        if finding is not None:
+            findings.append(finding)
+    return findings
 
 
-def _list_parts(result: JudgeResult) -> Iterator[tuple[str, PartResult]]:
-    """Yield the results on parts of a run; of a chain that has none of its own, those of its seats, by judge."""
+def _list_part_results(result: JudgeResult) -> Iterator[tuple[str, PartResult]]:
+    """Yield the results on parts of a run, each with an empty name of the judge.
+
+    For a chain without such results of its own, those of its seats are yielded with the names of the seats' judges.
+    """
     if isinstance(result, JudgeChainResult) and not result.parts:
-        yield from ((seat.judge, part) for seat in result.results for _, part in _list_parts(seat))
+        yield from ((seat.judge, part) for seat in result.results for _, part in _list_part_results(seat))
     else:
         yield from (("", part) for part in result.parts)
 
 
-_PART = re.compile(r"(call|turn) ([1-9]\d{0,6})", re.ASCII)
+_PART_NAME = re.compile(r"(?P<kind>call|turn) (?P<number>[1-9]\d{0,6})", re.ASCII)
 
 
-def _place_part(part: PartResult, judge: str) -> PlacedFinding | None:
-    """Place the score of a part at its step; ``None`` for a part that has another name than adjudge gives it."""
-    named = _PART.fullmatch(part.part)
-    if named is None:
+def _make_part_finding(part: PartResult, judge: str) -> PlacedFinding | None:
+    """Make the finding of a score on a part of a run, such as ``call 2``, whose place is ``calls[1]``.
+
+    Returns ``None`` for a part whose name is no call and no turn.
+    """
+    name = _PART_NAME.fullmatch(part.part)
+    if name is None:
         return None
     state = "undecided" if part.score is None else "passed" if part.passed else "failed"
     words = [f"{judge}:"] if judge else []
     words += [format_score(part.score)] if part.score is not None else []
     finding = Finding(state=state, word=" ".join((*words, part.criterion)), text=part.reasoning)
-    return PlacedFinding(place=f"{named[1]}s[{int(named[2]) - 1}]", finding=finding)
+    index = int(name["number"]) - 1
+    return PlacedFinding(place=f"{name['kind']}s[{index}]", finding=finding)
 
 
 def _list_places(rule: RuleResult) -> list[tuple[str, str]]:
-    """List the places that a rule names, each with what it found there."""
-    place, call = rule.metadata.get("place"), rule.metadata.get("call")
-    if isinstance(call, int):  # of a run with several calls
-        return [(f"calls[{call - 1}]", rule.message)]
+    """List the places that the metadata of a failed rule name, each with what the rule found there.
+
+    A place is an argument or a call. A rule names the number of a call (of a run with several), one place, or a list of
+    what it found with a place each; what it found at one place is then counted by kind.
+    """
+    place, call_number = rule.metadata.get("place"), rule.metadata.get("call")
+    if isinstance(call_number, int):
+        return [(f"calls[{call_number - 1}]", rule.message)]
     if isinstance(place, str):
         return [(place, rule.message)]
-    places = rule.metadata.get("found")
-    kinds: dict[str, Counter[str]] = {}
-    for item in places if isinstance(places, list | tuple) else ():
+    items = rule.metadata.get("found")
+    kinds_by_place: dict[str, Counter[str]] = {}
+    for item in items if isinstance(items, list | tuple) else ():
         if isinstance(item, Mapping) and isinstance(item.get("place"), str):
-            kinds.setdefault(item["place"], Counter())[str(item.get("kind"))] += 1
+            kinds_by_place.setdefault(item["place"], Counter())[str(item.get("kind"))] += 1
     return [
-        (at, ", ".join(f"{kind}{f' ({number:,} times)' if number > 1 else ''}" for kind, number in counts.items()))
-        for at, counts in kinds.items()
+        (
+            place_name,
+            ", ".join(f"{kind} ({number:,} times)" if number > 1 else kind for kind, number in counts.items()),
+        )
+        for place_name, counts in kinds_by_place.items()
     ]
 
 

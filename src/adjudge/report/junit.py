@@ -10,7 +10,7 @@ from itertools import groupby
 from adjudge.formats.display import name_mark
 from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
-from adjudge.report.cases import ShownResult, cut, find_worst, make_shown_result
+from adjudge.report.cases import ShownResult, cut, find_worst_outcome, make_shown_result
 from adjudge.report.format import format_rubric, format_verdict, list_model_changes
 from adjudge.report.report import Report
 from adjudge.runs.item import RunItem
@@ -35,8 +35,8 @@ def render_junit(report: Report, items: Iterable[RunItem]) -> Iterator[str]:
     for name, value in _list_properties(report):
         yield f"<property{_render_attribute('name', name)}{_render_attribute('value', value)}/>\n"
     yield "</properties>\n"
-    for _, together in groupby(items, key=lambda item: item.place):
-        yield _render_case(list(together), suite)
+    for _, items_of_case in groupby(items, key=lambda item: item.place):
+        yield _render_case(list(items_of_case), suite)
     yield "</testsuite>\n</testsuites>\n"
 
 
@@ -51,26 +51,27 @@ def _list_properties(report: Report) -> Iterator[tuple[str, str]]:
     if report.own is not None:
         yield "adjudge.own_criteria", str(report.own.criteria)
         yield "adjudge.threshold_below_the_run", str(report.own.below)
-    for place, rubric in enumerate(report.rubrics[:10], 1):
+    for number, rubric in enumerate(report.rubrics[:10], 1):
         yield (
-            f"adjudge.rubric.{place}",
+            f"adjudge.rubric.{number}",
             f"{format_rubric(rubric)}: needs {format_score(rubric.threshold)}, {rubric.cases} cases",
         )
-    for place, change in enumerate(list_model_changes(report), 1):
+    for number, change in enumerate(list_model_changes(report), 1):
         value = "".join(part if isinstance(part, str) else repr(part.text) for part in change)
-        yield f"adjudge.model_change.{place}", value
+        yield f"adjudge.model_change.{number}", value
 
 
 def _format_time(report: Report) -> str:
+    """Format the attribute with the seconds that all judgements took; empty where that is not known."""
     if report.durations is None:
         return ""
     return _render_attribute("time", f"{report.durations.mean * report.durations.count / 1000:.3f}")
 
 
 def _render_case(items: Sequence[RunItem], suite: str) -> str:
-    """Render a case as a test: passed, failed, or, if it is undecided, in error."""
+    """Render a case with all its judgements as a test: passed, failed, or, if it is undecided, in error."""
     case = items[0].case
-    outcome = find_worst([item.result.outcome for item in items])
+    outcome = find_worst_outcome([item.result.outcome for item in items])
     times = [item.result.duration_ms for item in items]
     seconds = sum(time for time in times if math.isfinite(time)) / 1000
     group = case.group if case.group is not None else suite
@@ -103,5 +104,6 @@ def _explain_case(worst: ShownResult, items: Sequence[RunItem]) -> str:
 
 
 def _render_attribute(name: str, text: str) -> str:
+    """Render an attribute of an element, with a space before it; the text is escaped and cut to 1,000 characters."""
     # What ``clean`` leaves is valid in XML 1.0: controls, surrogates and what is no character become a dot.
     return f' {name}="{html.escape(clean(cut(text, 1000), keep_lines=False), quote=True)}"'

@@ -44,15 +44,16 @@ MOST_CHARACTERS = 65_000
 MOST_ROWS = 20
 """Rows of a table: a comment is read at a glance, and a page has all of them."""
 
-_SHOWN = 2
-"""Panels that nobody has to open."""
+_UNFOLDED_PANELS = 2
+"""Panels that a reader need not open."""
 
 _MOST_FOLDED = 25_000
 """Characters of the figures that a reader opens, so that the cases have room."""
 
-_LONGEST, _LONGEST_NAME = 240, 80
+_LONGEST_QUOTATION, _LONGEST_NAME = 240, 80
+"""Characters of a quotation and of a name."""
 
-_SENTENCE = 2_000
+_LONGEST_SENTENCE = 2_000
 """Characters of a sentence of ours; a name in it is cut before."""
 
 
@@ -62,29 +63,32 @@ def draw_markdown(document: Document, *, mark: str) -> str:
     ``mark`` is the first line, by which a script finds its own comment to update it.
     """
     doubts = [f"> {_escape(text)}" for text in document.doubts]
-    head = [mark, *doubts, f"### {_escape(document.headline)}", _write(document.name)]
-    cases = [block for block in document.blocks if isinstance(block, Cases)]
+    sections = [*doubts, f"### {_escape(document.headline)}", _write(document.name)]
+    case_blocks = [block for block in document.blocks if isinstance(block, Cases)]
     for block in document.blocks:
-        head += [] if isinstance(block, Cases) else _list_sections(block)
+        sections += [] if isinstance(block, Cases) else _list_sections(block)
     foot = [f"<sub>{' '.join(map(_write, document.foot))}</sub>"] if document.foot else []
-    room = MOST_CHARACTERS - sum(len(section) + 2 for section in (*head, *foot))
-    for block in cases:
-        head += _draw_cases(block, room)
-    text = "\n\n".join(section for section in (*head[1:], *foot) if section)
-    return f"{head[0]}\n{text}\n"
+    # Two characters for the empty line after each section.
+    room = MOST_CHARACTERS - sum(len(section) + 2 for section in (mark, *sections, *foot))
+    for block in case_blocks:
+        sections += _draw_cases(block, room)
+    text = "\n\n".join(section for section in (*sections, *foot) if section)
+    return f"{mark}\n{text}\n"
 
 
 def _escape(text: str) -> str:
-    return escape(text, _SENTENCE)
+    """Escape a sentence of ours, cut to 2,000 characters, so that nothing in it acts as Markdown."""
+    return escape(text, _LONGEST_SENTENCE)
 
 
 def _write(text: Text) -> str:
-    """Write a text in one line: the only place in which words become Markdown."""
-    return "".join(_escape_edges(part) if isinstance(part, str) else _write_words(part) for part in list_parts(text))
+    """Write a text as one line of Markdown; no other function makes Markdown of ``Words``."""
+    return "".join(_escape_part(part) if isinstance(part, str) else _write_words(part) for part in list_parts(text))
 
 
-def _escape_edges(text: str) -> str:
-    # Escaping drops the blanks around a part, which are what is between it and the next.
+def _escape_part(text: str) -> str:
+    """Escape a part of a sentence, and keep the blanks around it."""
+    # Escaping drops the blanks at both ends, which separate this part from the words before and after it.
     before = " " if text[:1].isspace() else ""
     after = " " if len(text) > 1 and text[-1:].isspace() else ""
     return f"{before}{_escape(text)}{after}"
@@ -95,7 +99,7 @@ def _write_words(words: Words) -> str:
     if words.kind == "strong":
         text = f"**{_escape(words.text)}**"
     elif words.kind in ("name", "quoted", "code"):
-        text = render_code(words.text, _LONGEST_NAME if words.kind == "name" else _LONGEST)
+        text = render_code(words.text, _LONGEST_NAME if words.kind == "name" else _LONGEST_QUOTATION)
     else:
         text = _escape(words.text)
     return f"{text} {_escape(words.more)}" if words.more else text
@@ -103,7 +107,10 @@ def _write_words(words: Words) -> str:
 
 @singledispatch
 def _list_sections(_block: Block) -> list[str]:
-    """List a block as paragraphs and tables; nothing for one that only a page can show."""
+    """List a block as sections of Markdown (paragraphs and tables); none for a block that only a page can show.
+
+    The functions below do this for one kind of block each.
+    """
     return []
 
 
@@ -168,7 +175,9 @@ def _(block: Panels) -> list[str]:
 
 @_list_sections.register
 def _(block: Fold) -> list[str]:
-    return [_fold_sections(block.summary, [section for inner in block.blocks for section in _list_unfolded(inner)])]
+    return [
+        _fold_sections(block.summary, [section for inner in block.blocks for section in _list_unfolded_sections(inner)])
+    ]
 
 
 @_list_sections.register
@@ -179,13 +188,13 @@ def _(block: Verdict) -> list[str]:
 
 
 def _draw_panels(panels: Panels) -> list[str]:
-    """Draw the first panels, and the others to open: a comment is read at a glance."""
-    first, rest = panels.panels[:_SHOWN], panels.panels[_SHOWN:]
-    shown = [section for panel in first for section in _list_unfolded(Panels(panels=[panel]))]
+    """Draw the first two panels, and the others folded, for a reader to open: a comment is read at a glance."""
+    first, others = panels.panels[:_UNFOLDED_PANELS], panels.panels[_UNFOLDED_PANELS:]
+    shown = [section for panel in first for section in _list_unfolded_sections(Panels(panels=[panel]))]
     folded: list[str] = []
     room = _MOST_FOLDED
-    for panel in rest:
-        sections = _list_unfolded(Panels(panels=[panel]))
+    for panel in others:
+        sections = _list_unfolded_sections(Panels(panels=[panel]))
         room -= sum(len(section) + 2 for section in sections)
         if room < 0:
             folded.append("Further figures are in the HTML report: a comment has no room for them.")
@@ -194,28 +203,30 @@ def _draw_panels(panels: Panels) -> list[str]:
     return [*shown, *([_fold_sections("More figures", folded)] if folded else [])]
 
 
-def _list_unfolded(block: Block) -> list[str]:
-    """List a block as paragraphs and tables, without anything to open: comments show no fold within a fold."""
+def _list_unfolded_sections(block: Block) -> list[str]:
+    """List a block as sections without a fold in them: comments show no fold within a fold."""
     if not isinstance(block, Panels):
         return _list_sections(block)
     sections: list[str] = []
     for panel in block.panels:
-        sections += [f"**{_write(panel.title)}**", *(part for inner in panel.blocks for part in _list_sections(inner))]
+        sections.append(f"**{_write(panel.title)}**")
+        sections += [section for inner in panel.blocks for section in _list_sections(inner)]
     return sections
 
 
 def _fold_sections(summary: str, sections: Sequence[str]) -> str:
+    """Fold sections under a summary that a reader clicks to open them."""
     return f"<details><summary>{_escape(summary)}</summary>\n\n" + "\n\n".join(
         [*(text for text in sections if text), "</details>"]
     )
 
 
 def _draw_cases(cases: Cases, room: int) -> list[str]:
-    """Draw the blocks before the cases, and as many cases as there is room for, to open."""
+    """Draw the blocks before the cases, and a folded table of as many cases as fit into ``room`` characters."""
     before = [section for block in cases.blocks for section in _list_sections(block)]
-    columns, rows = _cut_columns(cases.table)
+    columns, rows = _drop_drawings(cases.table)
     head = [_draw_row([_escape(column.name) for column in columns]), _draw_row(["---"] * len(columns))]
-    # For the summary, the marks around the list and what is said before it.
+    # 400 characters for the summary and the marks around the table.
     room -= sum(len(line) + 2 for line in (*before, *head)) + 400
     lines: list[str] = []
     for row in rows:
@@ -226,26 +237,29 @@ def _draw_cases(cases: Cases, room: int) -> list[str]:
         lines.append(line)
     if not lines:
         return before
-    of = f"{len(lines):,} of {format_count(cases.total, cases.unit)} {cases.which}"
-    summary = f"{of}, {cases.order}" if cases.order and len(lines) < cases.total else of
+    summary = f"{len(lines):,} of {format_count(cases.total, cases.unit)} {cases.which}"
+    if cases.order and len(lines) < cases.total:
+        summary = f"{summary}, {cases.order}"
     return [*before, _fold_sections(summary, ["\n".join([*head, *lines])])]
 
 
 def _draw_table(table: Table) -> str:
-    columns, rows = _cut_columns(table)
+    """Draw the first rows of a table without its drawings, and a sentence on how many more rows there are."""
+    columns, rows = _drop_drawings(table)
     lines = [_draw_row([_escape(column.name) for column in columns]), _draw_row(["---"] * len(columns))]
     lines += [_draw_row([_draw_cell(cell) for cell in row]) for row in rows[:MOST_ROWS]]
-    rest = f"\n\n{len(rows) - MOST_ROWS:,} more rows are in the HTML report." if len(rows) > MOST_ROWS else ""
-    return "\n".join(lines) + rest
+    more = f"\n\n{len(rows) - MOST_ROWS:,} more rows are in the HTML report." if len(rows) > MOST_ROWS else ""
+    return "\n".join(lines) + more
 
 
-def _cut_columns(table: Table) -> tuple[list[Column], list[list[Cell]]]:
-    """Return the columns and rows of a table without its drawings."""
-    kept = [place for place, column in enumerate(table.columns) if column.shape != "drawing"]
-    return [table.columns[place] for place in kept], [[row[place] for place in kept] for row in table.rows]
+def _drop_drawings(table: Table) -> tuple[list[Column], list[list[Cell]]]:
+    """Return the columns and rows of a table without the columns of drawings."""
+    indexes = [index for index, column in enumerate(table.columns) if column.shape != "drawing"]
+    return [table.columns[index] for index in indexes], [[row[index] for index in indexes] for row in table.rows]
 
 
 def _draw_cell(cell: Cell) -> str:
+    """Draw a cell as Markdown; empty for no cell and for a drawing."""
     if cell is None or isinstance(cell, Drawing):
         return ""
     return _escape(cell.word) if isinstance(cell, Badge) else _write(cell)

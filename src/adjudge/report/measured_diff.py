@@ -1,4 +1,4 @@
-"""A diff with what its two runs show of other cases: by people's labels, or by the judge's verdicts alone."""
+"""The estimates of a diff: the difference between its runs with limits, by people's labels or by verdicts alone."""
 
 from __future__ import annotations
 
@@ -56,39 +56,42 @@ def compare_verdicts(diff: Diff, before: Run, after: Run) -> Diff:
         raise UsageError("a run of pairs has no answers that pass; compare the answers of each system one by one")
     if diff.compared != "answers" or not _are_finished(before, after):
         return diff
-    passed = [sum(number for move, number in diff.transitions.items() if move[side] == "passed") for side in (0, 1)]
+    passed_before = sum(number for (old, _), number in diff.transitions.items() if old == "passed")
+    passed_after = sum(number for (_, new), number in diff.transitions.items() if new == "passed")
     low, high = _find_limits(diff, before, after)
-    value = (passed[1] - passed[0]) / diff.cases
-    share = ShareDifference(before=passed[0], after=passed[1], of=diff.cases, value=value, low=low, high=high)
+    value = (passed_after - passed_before) / diff.cases
+    share = ShareDifference(before=passed_before, after=passed_after, of=diff.cases, value=value, low=low, high=high)
     return replace(diff, judged=share)
 
 
 def _find_limits(diff: Diff, before: Run, after: Run) -> tuple[float, float]:
-    """Find the limits of the change, from the groups of the cases if several cases share one."""
+    """Find the limits of the difference; where several cases are of one group, they follow the groups."""
     groups = {item.case.id: item.case.group for item in after.items() if item.case.group is not None}
-    if len(set(groups.values())) == len(groups):
+    each_has_its_own = len(set(groups.values())) == len(groups)
+    if each_has_its_own:
         return find_paired_difference(diff.gained, diff.lost, diff.cases)
-    changes = [case.change for case in diff_cases(before, after)[1]]
-    # A case without a group is one of its own, whatever the groups are called.
+    _, compared_cases = diff_cases(before, after)
+    changes = [compared.change for compared in compared_cases]
+    # A case without a group is a group of its own. The first word keeps its id apart from the names of groups.
     names = [("group", groups[change.case]) if change.case in groups else ("case", change.case) for change in changes]
     return find_grouped_difference([change.gained - change.lost for change in changes], names)
 
 
 def is_labelled(diff: Diff, before: Run, after: Run) -> bool:
-    """Return whether people began to label two runs in a way that compares them.
+    """Return whether people began to label two runs, so that the runs can be compared by labels.
 
-    For two judges labels of one run will do, because they are of the same contents. Raises ``UsageError`` for a plan
-    that cannot be read.
+    If the answers are the same and the judges differ, labels of one run are enough. Otherwise both runs need labels, or
+    a plan that compares them. Raises ``UsageError`` for a plan that cannot be read.
     """
     if diff.pairs or not diff.cases:
         return False
-    queues = [(run.folder / STORE_FILE).is_file() for run in (before, after)]
+    has_labels = [(run.folder / STORE_FILE).is_file() for run in (before, after)]
     if not diff.content_changed:
-        return any(queues)
+        return any(has_labels)
     if not _are_finished(before, after):
         return False
     plans = [read_plan(run.folder) for run in (before, after)]
-    return all(queues) or all(plan is not None and plan.against is not None for plan in plans)
+    return all(has_labels) or all(plan is not None and plan.against is not None for plan in plans)
 
 
 def _are_finished(before: Run, after: Run) -> bool:
@@ -96,21 +99,22 @@ def _are_finished(before: Run, after: Run) -> bool:
 
 
 def measure_queued_diff(diff: Diff, before: Run, after: Run) -> Diff:
-    """Return a diff with what people said of both runs in their queues; as it is if that is of one run alone.
+    """Return a diff with the difference by the labels of both runs' queues, for a reader who did not ask for one.
 
-    For a reader who did not ask: without a plan or a label of both, nobody meant to compare them.
+    The diff is returned as it is where no labelled case tells of both runs and no plan compares them, because then
+    nobody meant to compare the runs by labels.
     """
-    compared = measure_diff(diff, before, after)
-    difference = find_difference(compared)
+    measured_diff = measure_diff(diff, before, after)
+    difference = find_difference(measured_diff)
     if isinstance(difference, SystemDifference):
-        is_meant = difference.questions > 0 or difference.left is not None
+        has_labels_or_plan = difference.questions > 0 or difference.left is not None
     else:
-        is_meant = difference is not None and difference.agreement.of > 0
-    return compared if is_meant else diff
+        has_labels_or_plan = difference is not None and difference.agreement.of > 0
+    return measured_diff if has_labels_or_plan else diff
 
 
 def find_difference(diff: Diff) -> SystemDifference | JudgeDifference | None:
-    """Find the difference that a diff has; ``None`` where it has none."""
+    """Return the difference of systems or of judges that a diff has; ``None`` where it has none."""
     return diff.systems or diff.judges
 
 

@@ -35,14 +35,15 @@ from adjudge.report.measurement_words import (
     choose_disagreements,
     describe_rate,
     describe_sorts,
+    format_label_value,
     format_labels,
-    format_side,
     list_warnings,
 )
 from adjudge.templates.figures import format_count
 from adjudge.trust.corrected_rate import CorrectedRate
 
 _MOST_GROUPS = 60
+"""Groups that a page's filter can list; with more, it has none."""
 
 
 def make_measurement_document(measurements: Sequence[Measurement], *, top: int = 0) -> Document:
@@ -77,6 +78,7 @@ def make_measurement_document(measurements: Sequence[Measurement], *, top: int =
 
 
 def _make_headline(measurements: Sequence[Measurement]) -> str:
+    """Make the headline: the corrected rate of a single judge if there is one, else the number of disagreements."""
     first = measurements[0]
     if len(measurements) == 1 and isinstance(first.rate, CorrectedRate):
         return describe_rate(first).removesuffix(".")
@@ -84,6 +86,7 @@ def _make_headline(measurements: Sequence[Measurement]) -> str:
 
 
 def _make_name(measurements: Sequence[Measurement]) -> Text:
+    """Make the name of the document: the data, the judges, and the criterion if one was compared."""
     first = measurements[0]
     judge = Words(text=first.judge) if first.judge else "a judge"
     judges = judge if len(measurements) == 1 else format_count(len(measurements), "judge")
@@ -95,34 +98,34 @@ def _make_name(measurements: Sequence[Measurement]) -> Text:
 def _show_disagreements(measurements: Sequence[Measurement], top: int) -> Cases:
     """Make the list of disagreements, ``top`` of each judge in its short table."""
     several = len(measurements) > 1
-    pairs = [
+    # Each disagreement with the name of its judge, which is empty for a single judge.
+    named = [
         (measurement.judge if several else "", disagreement)
         for measurement in measurements
         for disagreement in measurement.disagreements
     ]
+    chosen = [
+        (measurement.judge if several else "", disagreement)
+        for measurement in measurements
+        for disagreement in choose_disagreements(measurement.disagreements, top)
+    ]
     total = sum(measurement.differing for measurement in measurements)
-    groups = list(dict.fromkeys(disagreement.group for _, disagreement in pairs if disagreement.group is not None))
-    keys = {name: f"g{place}" for place, name in enumerate(groups)} if len(groups) <= _MOST_GROUPS else {}
+    groups = list(dict.fromkeys(disagreement.group for _, disagreement in named if disagreement.group is not None))
+    group_keys = {name: f"g{number}" for number, name in enumerate(groups)} if len(groups) <= _MOST_GROUPS else {}
     return Cases(
         title="Disagreements",
         about="",
-        blocks=list(_introduce_measurements(measurements, len(pairs), total)),
-        table=_list_disagreements(
-            [
-                (measurement.judge if several else "", disagreement)
-                for measurement in measurements
-                for disagreement in choose_disagreements(measurement.disagreements, top)
-            ]
-        ),
+        blocks=list(_introduce_disagreements(measurements, len(named), total)),
+        table=_make_disagreement_table(chosen),
         total=total,
         which="in which the judge differs from people",
-        entries=[_make_entry(disagreement, keys, judge) for judge, disagreement in pairs],
-        choices=_list_choices([disagreement for _, disagreement in pairs], keys),
+        entries=[_make_entry(disagreement, group_keys, judge) for judge, disagreement in named],
+        choices=_list_choices([disagreement for _, disagreement in named], group_keys),
     )
 
 
-def _introduce_measurements(measurements: Sequence[Measurement], shown: int, total: int) -> Iterator[Block]:
-    """Yield what is before the list of disagreements: how many of each sort, and how many of all are ``shown``."""
+def _introduce_disagreements(measurements: Sequence[Measurement], shown: int, total: int) -> Iterator[Block]:
+    """Yield the text before the list of disagreements: how many there are of each sort, and how many are ``shown``."""
     if len(measurements) == 1:
         yield from list_sort_blocks(measurements[0])
     else:
@@ -137,12 +140,12 @@ def _introduce_measurements(measurements: Sequence[Measurement], shown: int, tot
         yield Paragraph(text=f"The worst first.{some}", quiet=True)
 
 
-def _list_disagreements(pairs: Sequence[tuple[str, Disagreement]]) -> Table:
-    """Make the short table of disagreements, with the judge of each if there are several."""
-    several = any(judge for judge, _ in pairs)
+def _make_disagreement_table(disagreements: Sequence[tuple[str, Disagreement]]) -> Table:
+    """Make the short table of disagreements, each with the name of its judge, which is empty for a single judge."""
+    several = any(judge for judge, _ in disagreements)
     columns = [Column("case"), Column("sort", "word"), Column("judge", "word"), Column("people"), Column("about")]
     rows: list[list[Cell]] = []
-    for judge, disagreement in pairs:
+    for judge, disagreement in disagreements:
         name = [Words(text=judge)] if several else []
         rows.append(
             [
@@ -150,28 +153,31 @@ def _list_disagreements(pairs: Sequence[tuple[str, Disagreement]]) -> Table:
                 Words(text=shorten_case_id(disagreement.case)),
                 str(disagreement.sort),
                 VERDICTS[disagreement.verdict],
-                format_side(disagreement.truth),
+                format_label_value(disagreement.truth),
                 describe_case(disagreement.task, disagreement.content or disagreement.why),
             ]
         )
     return Table(columns=[Column("of"), *columns] if several else columns, rows=rows)
 
 
-def _list_choices(disagreements: Sequence[Disagreement], groups: Mapping[str, str]) -> list[Choice]:
-    """List the page's filters that have something to choose; ``groups`` has the key of each group by its name."""
+def _list_choices(disagreements: Sequence[Disagreement], group_keys: Mapping[str, str]) -> list[Choice]:
+    """List the filters of the page that have an option; ``group_keys`` has the key of each group by its name."""
     sorts = dict.fromkeys(disagreement.sort for disagreement in disagreements)
     verdicts = dict.fromkeys(disagreement.verdict for disagreement in disagreements)
     choices = [
         Choice(name="sort", label="sort", options=[(name_sort(sort), str(sort)) for sort in sorts]),
         Choice(name="outcome", label="judge", options=[(str(name), VERDICTS[name]) for name in verdicts]),
-        Choice(name="group", label="group", options=[(key, cut(name, 60)) for name, key in groups.items()]),
+        Choice(name="group", label="group", options=[(key, cut(name, 60)) for name, key in group_keys.items()]),
     ]
     return [choice for choice in choices if choice.options]
 
 
-def _make_entry(disagreement: Disagreement, groups: Mapping[str, str], judge: str) -> CaseEntry:
-    """Make the entry of a disagreement in the list of cases."""
-    people = format_side(disagreement.truth)
+def _make_entry(disagreement: Disagreement, group_keys: Mapping[str, str], judge: str) -> CaseEntry:
+    """Make the entry of a disagreement in the list of cases.
+
+    ``group_keys`` has the key of each group for the page's filter. ``judge`` is empty for a single judge.
+    """
+    people = format_label_value(disagreement.truth)
     verdict = VERDICTS[disagreement.verdict]
     tags = [Words(text=judge)] if judge else []
     tags += [Words(text=f"people: {people}", kind="alarm"), Words(text=str(disagreement.sort), kind="")]
@@ -191,7 +197,7 @@ def _make_entry(disagreement: Disagreement, groups: Mapping[str, str], judge: st
         keys={
             "outcome": str(disagreement.verdict),
             "sort": name_sort(disagreement.sort),
-            "group": groups.get(disagreement.group or "", ""),
+            "group": group_keys.get(disagreement.group or "", ""),
             "reason": "",
         },
     )

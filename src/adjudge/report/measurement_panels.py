@@ -1,4 +1,4 @@
-"""A measurement as panels: a sentence, the picture of both rates, tables, and what they rest on."""
+"""The parts of a measurement's document: its lead with the rates on an axis, and its panels of tables and facts."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from adjudge.report.measurement_words import (
     list_baselines,
     list_coefficients,
     list_confusion,
-    list_gaps,
-    list_people,
+    list_left_out,
+    list_people_agreement,
     list_rate_facts,
     list_remarks,
     list_shares,
@@ -54,15 +54,18 @@ MOST_ROWS = 50
 
 
 def make_lead(measurement: Measurement) -> Lead:
-    """Make the corrected rate above the judge's own, on one axis; words alone where no rate was corrected."""
-    words, rate = describe_figures(measurement), measurement.rate
+    """Make the lead of a measurement: its sentences, and the corrected rate above the judge's own rate on one axis.
+
+    Without a corrected rate, there are the sentences alone.
+    """
+    sentences, rate = describe_figures(measurement), measurement.rate
     if not isinstance(rate, CorrectedRate):
-        return Lead(criterion=measurement.criterion, sentence=words, warnings=measurement.warnings)
-    naive = rate.naive.interval or (0.0, 1.0)
+        return Lead(criterion=measurement.criterion, sentence=sentences, warnings=measurement.warnings)
+    is_of_system = rate.target == "system"
     judge_rate = rate.naive.rate or 0.0
-    axis = find_axis((rate.low, rate.high, judge_rate, *(naive if rate.target == "system" else ())))
-    # For these cases the judge's own rate is a count, and nothing about it is uncertain.
-    low, high = naive if rate.target == "system" else (judge_rate, judge_rate)
+    # The judge's own rate of the run's cases is a count, without limits. For other cases of the system it has some.
+    low, high = (rate.naive.interval or (0.0, 1.0)) if is_of_system else (judge_rate, judge_rate)
+    axis = find_axis((rate.low, rate.high, judge_rate, low, high))
     verb = "prefer the first" if measurement.kind == "preference" else "pass"
     verb = verb if measurement.is_counted else f"would {verb}"
     people = RateRow(
@@ -80,13 +83,13 @@ def make_lead(measurement: Measurement) -> Lead:
         low=low,
         high=high,
         figure=format_rate(judge_rate),
-        limits=format_range(low, high) if rate.target == "system" else "",
+        limits=format_range(low, high) if is_of_system else "",
         kind="judge",
     )
     ticks = tuple(list_ticks(axis))
     return Lead(
         criterion=measurement.criterion,
-        sentence=words,
+        sentence=sentences,
         warnings=measurement.warnings,
         rows=(people, judge),
         axis=axis,
@@ -95,19 +98,20 @@ def make_lead(measurement: Measurement) -> Lead:
 
 
 def make_lead_below(measurement: Measurement) -> Lead:
-    """Make the lead of a document whose first lines are the doubts and warnings."""
+    """Make the lead of a measurement without its warnings, for a document that has them in its first lines."""
     return replace(make_lead(measurement), warnings=())
 
 
 def list_ticks(axis: Axis) -> Iterator[Tick]:
-    """Yield the places on an axis of shares, in steps of five points or a multiple."""
+    """Yield the ticks on an axis of shares, in steps of five points or a multiple."""
+    # The ends of the axis, counted in steps of five points.
     start, end = (round(20 * share) for share in axis)
     # As many steps of one size as fit on a phone.
     steps = next(number for number in (6, 5, 4, 3, 2, 1) if not (end - start) % number)
-    for place in range(steps + 1):
-        anchor = "start" if not place else "end" if place == steps else "middle"
-        label = f"{5 * (start + (end - start) * place // steps)} %"
-        yield Tick(place=100 * place / steps, label=label, anchor=anchor)
+    for step in range(steps + 1):
+        anchor = "start" if not step else "end" if step == steps else "middle"
+        label = f"{5 * (start + (end - start) * step // steps)} %"
+        yield Tick(place=100 * step / steps, label=label, anchor=anchor)
 
 
 def find_axis(shares: Sequence[float], *, least: float = 0.0) -> Axis:
@@ -125,18 +129,18 @@ def find_axis(shares: Sequence[float], *, least: float = 0.0) -> Axis:
 
 
 def list_measurement_panels(measurement: Measurement) -> Iterator[Panel]:
-    """Yield every panel that has something to say."""
-    for title, block in _list_narrow(measurement):
+    """Yield the panels of a measurement that are not empty, first the narrow ones."""
+    for title, block in _list_narrow_blocks(measurement):
         yield Panel(title=title, blocks=[block])
-    for title, block in _list_wide(measurement):
+    for title, block in _list_wide_blocks(measurement):
         yield Panel(title=title, blocks=[block], whole=True)
 
 
-def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
+def _list_narrow_blocks(measurement: Measurement) -> Iterator[tuple[str, Block]]:
     """Yield the blocks that fit into half of the page's width, each with its title."""
     columns, rows = list_confusion(measurement)
     if rows:
-        head = [Column(name, "number" if place else "text") for place, name in enumerate(columns)]
+        head = [Column(name, "number" if index else "text") for index, name in enumerate(columns)]
         caption = "Cases, by what people say and what the judge does."
         yield "Judge and people", Table(columns=head, rows=rows, caption=caption)
     facts = list(list_rate_facts(measurement))
@@ -144,7 +148,7 @@ def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
         verb = "prefer" if measurement.kind == "preference" else "pass"
         yield f"What people {verb if measurement.is_counted else f'would {verb}'}", Facts(pairs=facts)
     shares = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_shares(measurement)]
-    people = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_people(measurement)]
+    people = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_people_agreement(measurement)]
     baselines: list[list[Cell]] = [[name, rate, "", None] for name, rate in list_baselines(measurement)]
     if shares:
         yield "How often it is right", _show_estimates([*shares, *baselines, *people])
@@ -156,7 +160,7 @@ def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
         yield "Agreement beyond chance", _show_estimates(coefficients, caption=caption)
 
 
-def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
+def _list_wide_blocks(measurement: Measurement) -> Iterator[tuple[str, Block]]:
     """Yield the blocks that need the page's whole width, each with its title."""
     if measurement.criteria:
         yield "Criteria", _show_criteria(measurement.criteria)
@@ -166,12 +170,13 @@ def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
         prefers = measurement.kind == "preference"
         yield "Where it errs to one side", _show_bias(measurement.bias, "prefer the first" if prefers else "pass")
     reasons = [*list_assumptions(measurement), *list_remarks(measurement)]
-    reasons += [f"{name} is left out: {reason}." for name, reason in list_gaps(measurement)]
+    reasons += [f"{name} is left out: {reason}." for name, reason in list_left_out(measurement)]
     if reasons:
         yield "What this rests on", Points(items=reasons)
 
 
 def _make_estimate_row(name: str, estimate: Estimate, *, share: bool) -> list[Cell]:
+    """Make the row of an estimate: name, value, limits, drawing. A ``share`` is in per cent, a coefficient is not."""
     return [
         name,
         format_value(estimate, share=share),
@@ -181,6 +186,7 @@ def _make_estimate_row(name: str, estimate: Estimate, *, share: bool) -> list[Ce
 
 
 def _draw_estimate(name: str, estimate: Estimate, *, share: bool) -> Drawing | None:
+    """Make the drawing of an estimate with its limits; ``None`` for one outside 0 to 1, such as a kappa below 0."""
     if estimate.value is None or not 0 <= estimate.value <= 1:
         return None
     low, high = estimate.interval or (estimate.value, estimate.value)
@@ -189,6 +195,7 @@ def _draw_estimate(name: str, estimate: Estimate, *, share: bool) -> Drawing | N
 
 
 def _show_estimates(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Table:
+    """Make the table of the rows that ``_make_estimate_row`` made."""
     columns = [
         Column("measure"),
         Column("value", "number"),
@@ -258,6 +265,7 @@ def _show_bias(bias: Bias, verb: str) -> Table:
 
 
 def _show_estimate(estimate: Estimate | None, *, share: bool) -> Words:
+    """Write an estimate with its limits in brackets, in a quieter remark after it."""
     limits = format_limits(estimate, share=share)
     return Words(text=format_value(estimate, share=share), kind="", more=f"({limits})" if limits else "")
 
@@ -273,15 +281,15 @@ def _show_slices(slices: Slices) -> Table:
         Column("", "word"),
     ]
     rows: list[list[Cell]] = []
-    for part in slices.slices[:MOST_ROWS]:
-        worse = Words(text="worse", kind="alarm") if part.is_worse else None
+    for one_slice in slices.slices[:MOST_ROWS]:
+        worse = Words(text="worse", kind="alarm") if one_slice.is_worse else None
         rows.append(
             [
-                Words(text=part.name),
-                format_count(part.accuracy.of),
-                format_value(part.accuracy, share=True),
-                _draw_estimate(part.name, part.accuracy, share=True),
-                format_limits(part.accuracy, share=True),
+                Words(text=one_slice.name),
+                format_count(one_slice.accuracy.of),
+                format_value(one_slice.accuracy, share=True),
+                _draw_estimate(one_slice.name, one_slice.accuracy, share=True),
+                format_limits(one_slice.accuracy, share=True),
                 worse,
             ]
         )
@@ -290,9 +298,9 @@ def _show_slices(slices: Slices) -> Table:
 
 
 def list_sort_blocks(measurement: Measurement) -> Iterator[Block]:
-    """Yield how many disagreements there are, and what each sort asks for."""
-    words = describe_sorts(measurement)
-    yield Paragraph(text=f"{words[:1].upper()}{words[1:]}.")
+    """Yield a sentence on how many disagreements there are, and a list of what to do about each sort of them."""
+    sentence = describe_sorts(measurement)
+    yield Paragraph(text=f"{sentence[:1].upper()}{sentence[1:]}.")
     points = [
         (Words(text=f"{number:,} {sort}", kind="strong"), f": {TO_DO[sort]}.")
         for sort, number in measurement.sorts.items()

@@ -1,4 +1,4 @@
-"""A measurement in words and rows, the same in every form of a report."""
+"""Sentences, facts and rows about a measurement, the same on a page, in a comment and on a terminal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TO_DO: dict[DisagreementSort, str] = {
 }
 """The meaning of each sort, and what to do about it."""
 
-HEAPS: dict[TruthHeap, str] = {
+HEAP_NAMES: dict[TruthHeap, str] = {
     "good": "good",
     "bad": "bad",
     "first": "the first is better",
@@ -50,7 +50,7 @@ HEAPS: dict[TruthHeap, str] = {
     "cannot_tell": "cannot tell",
     "unresolved": "people split",
 }
-"""The heaps of truths as they are shown, in their order."""
+"""The truths of cases (heaps) as they are shown, in their order."""
 
 VERDICTS: dict[LabelledVerdict, str] = {
     "passed": "passed",
@@ -62,12 +62,12 @@ VERDICTS: dict[LabelledVerdict, str] = {
 }
 
 
-_LOPSIDED = 0.9
-"""The share of one heap from which kappa says little."""
+_MOST_PREVALENT = 0.9
+"""The share of one truth above which kappa says little."""
 
 
 def describe_labels(measurement: Measurement) -> str:
-    """Describe labels that are not counted, or are no random sample; empty where there are none. Shown first."""
+    """Describe the labels that do not count, or are no random sample, in sentences; empty where there are none."""
     return " ".join(_list_doubts(measurement))
 
 
@@ -77,9 +77,10 @@ def list_doubts(measurements: Iterable[Measurement]) -> list[str]:
 
 
 def list_warnings(measurements: Iterable[Measurement]) -> list[str]:
-    """List all that a reader must know before the figures of several measurements, each once: the doubts come first."""
+    """List the doubts about the labels of several measurements, and then the warnings, each sentence once."""
     listed = list(measurements)
-    return list(dict.fromkeys([*list_doubts(listed), *(text for each in listed for text in each.warnings)]))
+    warnings = [warning for measurement in listed for warning in measurement.warnings]
+    return list(dict.fromkeys([*list_doubts(listed), *warnings]))
 
 
 def _list_doubts(measurement: Measurement) -> Iterator[str]:
@@ -88,14 +89,15 @@ def _list_doubts(measurement: Measurement) -> Iterator[str]:
         yield f"{describe_uncounted(measurement.other_contents)}."
     if measurement.other_draws:
         cases = format_count(measurement.other_draws, "labelled case")
-        which = "was" if measurement.other_draws == 1 else "were"
-        here = "" if measurement.contents is None else f" of these {format_count(measurement.contents.cases, 'case')}"
+        was, it_is = ("was", "it is") if measurement.other_draws == 1 else ("were", "they are")
+        of_these = (
+            "" if measurement.contents is None else f" of these {format_count(measurement.contents.cases, 'case')}"
+        )
         if measurement.draw_problem:
             cause = "drawn from other contents, or by a plan that does not fit them"
         else:
             cause = "drawn from other contents"
-        they = "it is" if measurement.other_draws == 1 else "they are"
-        yield f"{cases} {which} {cause}, so {they} no random sample{here}."
+        yield f"{cases} {was} {cause}, so {it_is} no random sample{of_these}."
     if measurement.draw_problem:
         yield f"The plan in the run's folder is not relied on: {measurement.draw_problem}."
     if measurement.run is not None and measurement.unbound:
@@ -103,7 +105,7 @@ def _list_doubts(measurement: Measurement) -> Iterator[str]:
 
 
 def _describe_unbound(measurement: Measurement) -> str:
-    """Describe how many labelled cases have labels of no content, and what rests on that."""
+    """Describe how many cases have labels that do not say which content was read, and what cannot be relied on so."""
     cases = format_count(measurement.labelled, "labelled case")
     if measurement.sampling in {"random", "census"}:
         verb = "is" if measurement.unbound == 1 else "are"
@@ -128,76 +130,87 @@ def describe_figures(measurement: Measurement) -> str:
 
 
 def describe_rate(measurement: Measurement) -> str:
-    """Describe what people would pass beside what the judge does, in a sentence; empty where no label says so."""
+    """Describe the rates at which people would pass and the judge passes, in a sentence; empty without a label."""
     rate = measurement.rate
     if rate is None or (isinstance(rate, Refusal) and rate.because == "no_labels"):
         return ""
-    prefers = measurement.kind == "preference"
-    does, verb = ("prefers the first in", "prefer the first in") if prefers else ("passes", "pass")
-    judge = format_whole(rate.naive.rate if rate.naive is not None else None)
+    are_pairs = measurement.kind == "preference"
+    passes, pass_verb = ("prefers the first in", "prefer the first in") if are_pairs else ("passes", "pass")
+    judge_rate = format_whole(rate.naive.rate if rate.naive is not None else None)
     if isinstance(rate, Refusal):
-        return f"How many people would {verb} cannot be said: {rate.reason}. The judge {does} {judge}."
-    number = "this" if measurement.cases == 1 else "these"
-    whole = (
-        f"{number} {format_count(measurement.cases, 'pair' if prefers else 'case')}"
+        return f"How many people would {pass_verb} cannot be said: {rate.reason}. The judge {passes} {judge_rate}."
+    these = "this" if measurement.cases == 1 else "these"
+    cases = (
+        f"{these} {format_count(measurement.cases, 'pair' if are_pairs else 'case')}"
         if rate.target == "run"
         else "what this system produces"
     )
+    people_rate = format_whole(rate.value)
     if measurement.is_counted:
-        return f"People {verb} {format_whole(rate.value)} of {whole}; the judge {does} {judge}."
+        return f"People {pass_verb} {people_rate} of {cases}; the judge {passes} {judge_rate}."
     between = f"{format_between(rate.low, rate.high)}, for one look"
-    return f"People would {verb} {format_whole(rate.value)} of {whole} ({between}); the judge {does} {judge}."
+    return f"People would {pass_verb} {people_rate} of {cases} ({between}); the judge {passes} {judge_rate}."
 
 
-def _describe_errors(measurement: Measurement, where: str = "") -> str:
-    """Describe how often the judge is right, on the run ``where`` or on this one."""
+def _describe_errors(measurement: Measurement, other_run: str = "") -> str:
+    """Describe how often the judge is right.
+
+    ``other_run`` is the name of the run that was measured, if the sentence is shown with another run; else empty.
+    """
     if measurement.kind == "number":
-        return _describe_correlation(measurement, where)
+        return _describe_correlation(measurement, other_run)
     if measurement.agreement is None:
-        measured = (
+        is_measured = (
             measurement.labelled or measurement.measured_on is not None or isinstance(measurement.rate, CorrectedRate)
         )
-        return "" if measured else "No judged case has a label, so the judge is not measured."
+        return "" if is_measured else "No judged case has a label, so the judge is not measured."
     if measurement.kind == "preference":
-        agreed, of = measurement.agreement.confusion.agreed, measurement.agreement.confusion.items
+        agreed, pairs = measurement.agreement.confusion.agreed, measurement.agreement.confusion.items
         return _start_sentence(
-            f"it preferred what people prefer in {agreed:,} of {format_count(of, 'labelled pair')}.", where
+            f"it preferred what people prefer in {agreed:,} of {format_count(pairs, 'labelled pair')}.", other_run
         )
     if measurement.is_weighted:
-        return _describe_weighted(measurement.agreement, where)
+        return _describe_weighted_errors(measurement.agreement, other_run)
     caught, bad = measurement.count("failed", "bad"), _count_heap(measurement, "bad")
     kept, good = measurement.count("passed", "good"), _count_heap(measurement, "good")
     clauses = [f"caught {caught:,} of {format_count(bad, 'bad answer')}"] if bad else []
     clauses += [f"kept {kept:,} of {format_count(good, 'good one')}"] if good else []
     missing = "" if bad and good else f" No labelled answer is {'good' if bad else 'bad'}."
-    return _start_sentence(f"it {' and '.join(clauses)}.{missing}", where)
+    return _start_sentence(f"it {' and '.join(clauses)}.{missing}", other_run)
 
 
-def _start_sentence(sentence: str, where: str) -> str:
-    return f"On run {where} {sentence}" if where else f"{sentence[:1].upper()}{sentence[1:]}"
+def _start_sentence(sentence: str, other_run: str) -> str:
+    """Begin a sentence with the name of the other run that it is about, or (empty) with a capital letter."""
+    return f"On run {other_run} {sentence}" if other_run else f"{sentence[:1].upper()}{sentence[1:]}"
 
 
 def _describe_elsewhere(measurement: Measurement) -> str:
-    """Describe what was counted on another run, and that it says nothing certain of this one."""
+    """Describe the judge's errors on the other run that was measured, which say nothing certain of this run.
+
+    Empty where no other run was measured.
+    """
     if measurement.measured_on is None:
         return ""
     other = measurement.measured_on
-    counted = _describe_errors(other.measurement, other.name) or f"On run {other.name} no label is settled."
+    errors = _describe_errors(other.measurement, other.name) or f"On run {other.name} no label is settled."
     if not isinstance(measurement.rate, Refusal):
-        return counted
-    return f"{counted.removesuffix('.')}; how often it errs on this run is not known: {measurement.rate.remedy}."
+        return errors
+    return f"{errors.removesuffix('.')}; how often it errs on this run is not known: {measurement.rate.remedy}."
 
 
-def _describe_weighted(agreement: Agreement, where: str) -> str:
-    """Describe rates in place of counts: labels that stand for different numbers of cases cannot be added up."""
+def _describe_weighted_errors(agreement: Agreement, other_run: str) -> str:
+    """Describe how often the judge is right by rates: labels that represent different numbers of cases cannot be added.
+
+    Arguments are those of ``_describe_errors``.
+    """
     caught, kept = agreement.specificity.value, agreement.sensitivity.value
     clauses = [f"catches about {format_points(caught, digits=0)} of 100 bad answers"] if caught is not None else []
     clauses += [f"keeps about {format_points(kept, digits=0)} of 100 good ones"] if kept is not None else []
-    return _start_sentence(f"it {' and '.join(clauses)}.", where) if clauses else ""
+    return _start_sentence(f"it {' and '.join(clauses)}.", other_run) if clauses else ""
 
 
-def _describe_correlation(measurement: Measurement, where: str) -> str:
-    """Describe how the judge's scores go with people's; empty where no correlation was computed."""
+def _describe_correlation(measurement: Measurement, other_run: str) -> str:
+    """Describe how the judge's scores correlate with labels that are numbers; empty where that was not computed."""
     if measurement.correlation is None:
         return ""
     value = measurement.correlation.per_item.spearman
@@ -206,15 +219,16 @@ def _describe_correlation(measurement: Measurement, where: str) -> str:
         f"the judge's scores and people's have a Spearman correlation of {estimate} over "
         f"{format_count(value.of, 'labelled case')}."
     )
-    return _start_sentence(sentence, where)
+    return _start_sentence(sentence, other_run)
 
 
 def _count_heap(measurement: Measurement, heap: TruthHeap) -> int:
+    """Count the labelled cases with a truth, whatever the judge's verdict."""
     return sum(row.get(heap, 0) for row in measurement.table.values())
 
 
 def format_whole(rate: float | None) -> str:
-    """Format a share in whole per cent; never 100 % of what is not all, nor 0 % of what is something."""
+    """Format a share in whole per cent, but never round it to 0 % or 100 %: near these it gets more digits."""
     if rate is None:
         return NOTHING
     if 0 < rate < 0.01 or 0.99 < rate < 1:
@@ -226,9 +240,10 @@ def format_between(low: float, high: float) -> str:
     """Format an interval in per cent, rounded outward: rounded inward, it would promise more than was computed."""
     digits = 0 if high - low >= 0.03 else 1
     scale = 10**digits
-    # Rounding errors of one limit must not move it by a whole step.
-    least, most = math.floor(100 * scale * low + 1e-9) / scale, math.ceil(100 * scale * high - 1e-9) / scale
-    return f"between {least:.{digits}f} and {most:.{digits}f}"
+    # Without 1e-9, an error in the last binary digit would move a limit by a whole step.
+    rounded_low = math.floor(100 * scale * low + 1e-9) / scale
+    rounded_high = math.ceil(100 * scale * high - 1e-9) / scale
+    return f"between {rounded_low:.{digits}f} and {rounded_high:.{digits}f}"
 
 
 def format_estimate(estimate: Estimate | None, *, share: bool) -> str:
@@ -254,7 +269,7 @@ def format_limits(estimate: Estimate | None, *, share: bool, brackets: bool = Fa
 
 
 def list_shares(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
-    """Yield the shares of a measurement by name, the first ones those that people ask for."""
+    """Yield the shares of a measurement with their names: of verdicts sensitivity and the like, then the accuracy."""
     agreement = measurement.agreement
     if agreement is None:
         return
@@ -266,11 +281,11 @@ def list_shares(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
 
 
 def list_coefficients(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
-    """Yield the coefficient of a measurement by name; ``to_dict`` has the others."""
+    """Yield one coefficient of agreement and one of correlation, with their names, where the labels allow them."""
     agreement = measurement.agreement
     if agreement is not None:
         # One coefficient is enough. Kappa is low where nearly all cases are alike, however often the judge is right.
-        if _find_prevalence(measurement) > _LOPSIDED:
+        if _find_prevalence(measurement) > _MOST_PREVALENT:
             yield "Gwet's AC1", agreement.gwet_ac1
         else:
             yield "Cohen's kappa", agreement.cohen_kappa
@@ -283,25 +298,25 @@ def list_coefficients(measurement: Measurement) -> Iterator[tuple[str, Estimate]
 
 
 def _find_prevalence(measurement: Measurement) -> float:
-    """Find the share of the settled labelled cases that are in the largest heap."""
-    heaps = [_count_heap(measurement, heap) for heap in HEAPS if heap not in ("cannot_tell", "unresolved")]
-    return max(heaps) / (sum(heaps) or 1)
+    """Find the share of the most frequent truth among the labelled cases that people settled."""
+    counts = [_count_heap(measurement, heap) for heap in HEAP_NAMES if heap not in ("cannot_tell", "unresolved")]
+    return max(counts) / (sum(counts) or 1)
 
 
-def list_people(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
+def list_people_agreement(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
     """Yield how well people agree with each other: the most that agreement with them can mean."""
     if measurement.ceiling is not None:
         yield "people with each other", measurement.ceiling.agreement
 
 
 def list_baselines(measurement: Measurement) -> Iterator[tuple[str, str]]:
-    """Yield the judges that look at nothing, each once."""
+    """Yield the baselines, each once: how often a judge is right that gives every case the same verdict."""
     if measurement.agreement is None:
         return
-    seen = set()
+    listed_categories = set()
     for baseline in measurement.agreement.baselines:
-        if baseline.category not in seen:
-            seen.add(baseline.category)
+        if baseline.category not in listed_categories:
+            listed_categories.add(baseline.category)
             yield (
                 f"a judge that says {name_category(baseline.category)} to everything",
                 format_rate(baseline.accuracy.rate),
@@ -309,31 +324,38 @@ def list_baselines(measurement: Measurement) -> Iterator[tuple[str, str]]:
 
 
 def name_category(category: LabelValue) -> str:
-    """Name a category as people do."""
+    """Name a category of a confusion matrix: ``good``, ``bad``, ``undecided``, or the category itself."""
     if category is None:
         return "undecided"
-    return {True: "good", False: "bad"}.get(category, str(category)) if isinstance(category, bool) else str(category)
+    if isinstance(category, bool):
+        return "good" if category else "bad"
+    return str(category)
 
 
 def list_confusion(measurement: Measurement) -> tuple[list[str], list[list[str]]]:
-    """List the confusion table as texts: a column for each verdict, a row for each heap of truths."""
+    """List the names of the columns and the rows of the confusion table, as texts.
+
+    There is a column for each verdict, and a row for each truth and one for the cases without a label.
+    """
     expected: tuple[LabelledVerdict, ...] = ("passed", "failed") if measurement.kind == "verdict" else ()
-    verdicts = [name for name in VERDICTS if measurement.verdicts.get(name) or name in expected]
+    verdicts = [verdict for verdict in VERDICTS if measurement.verdicts.get(verdict) or verdict in expected]
     rows = []
-    for heap, name_of_heap in HEAPS.items():
-        if number := _count_heap(measurement, heap):
-            counts = [f"{measurement.count(name, heap):,}" for name in verdicts]
-            rows.append([f"people: {name_of_heap}", *counts, f"{number:,}"])
+    for heap, heap_name in HEAP_NAMES.items():
+        heap_count = _count_heap(measurement, heap)
+        if heap_count:
+            counts = [f"{measurement.count(verdict, heap):,}" for verdict in verdicts]
+            rows.append([f"people: {heap_name}", *counts, f"{heap_count:,}"])
     if measurement.cases > measurement.labelled:
         unlabelled = [
-            measurement.verdicts.get(name, 0) - sum(measurement.table.get(name, {}).values()) for name in verdicts
+            measurement.verdicts.get(verdict, 0) - sum(measurement.table.get(verdict, {}).values())
+            for verdict in verdicts
         ]
         rows.append(["not labelled", *(f"{number:,}" for number in (*unlabelled, sum(unlabelled)))])
-    return ["", *(f"judge: {VERDICTS[name]}" for name in verdicts), "cases"], rows
+    return ["", *(f"judge: {VERDICTS[verdict]}" for verdict in verdicts), "cases"], rows
 
 
 def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
-    """Yield the corrected rate with what it rests on, or why there is none."""
+    """Yield the facts of the corrected rate, each with its name, or why there is no rate; then the judge's own rate."""
     rate = measurement.rate
     if measurement.preference is not None:
         yield from list_preference_facts(measurement.preference)
@@ -341,10 +363,10 @@ def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
         yield "corrected rate", f"refused: {rate.reason}"
         yield "what would help", rate.remedy
     elif rate is not None:
-        of = "of this run" if rate.target == "run" else "of the system"
-        # Limits as the method gives them; the sentence above rounds outward.
+        of_target = "of this run" if rate.target == "run" else "of the system"
+        # Limits as the method gives them; those in the sentence of the lead are rounded outward.
         limits = "" if measurement.is_counted else f" ({format_range(rate.low, rate.high)})"
-        yield f"corrected rate, {of}", f"{format_rate(rate.value)}{limits}"
+        yield f"corrected rate, {of_target}", f"{format_rate(rate.value)}{limits}"
         if measurement.is_counted:
             yield "beyond these cases", "--target system gives an interval for all that the system produces"
         limit = measurement.limit
@@ -364,6 +386,7 @@ def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
 
 
 def _describe_method(rate: CorrectedRate, *, counted: bool) -> str:
+    """Describe how a rate was computed, and from how many labels; ``counted`` is whether every case is labelled."""
     if counted:
         return f"counting: {rate.labels:,} of {format_count(rate.cases, 'case')} labelled"
     method = f"{rate.method}, {format_count(rate.labels, 'labelled case')}"
@@ -378,9 +401,9 @@ def list_assumptions(measurement: Measurement) -> Iterator[str]:
         settled = f"; {measurement.settled:,} of them are settled" if measurement.table else ""
         yield f"{people} labelled {format_count(measurement.labelled, 'case')}{settled}."
     rate = measurement.rate
-    # The first assumption of a rate names the user's claim already.
-    is_said = measurement.sampling == "random" and isinstance(rate, CorrectedRate)
-    if measurement.kind != "number" and measurement.labelled and not is_said:
+    # If the user says that the sample is random, the first assumption of the rate says so.
+    is_in_assumptions = measurement.sampling == "random" and isinstance(rate, CorrectedRate)
+    if measurement.kind != "number" and measurement.labelled and not is_in_assumptions:
         yield _SAMPLING[measurement.sampling]
     if isinstance(rate, CorrectedRate) and measurement.sampling != "census":
         yield from rate.assumptions
@@ -389,13 +412,16 @@ def list_assumptions(measurement: Measurement) -> Iterator[str]:
 
 
 def list_remarks(measurement: Measurement) -> Iterator[str]:
-    """Yield what else a reader should know: cases that are in no figure, the worst kind of case, and repeats."""
+    """Yield remarks: on cases that are in no figure, the worst kind of case, repeated judgements and further tests."""
     if measurement.elsewhere:
-        yield f"{format_count(measurement.elsewhere, 'labelled case')} were not judged here and are in no figure."
+        were, are = ("was", "is") if measurement.elsewhere == 1 else ("were", "are")
+        cases = format_count(measurement.elsewhere, "labelled case")
+        yield f"{cases} {were} not judged here and {are} in no figure."
     if measurement.overrides:
+        verb, pronoun = ("has", "it is") if measurement.overrides == 1 else ("have", "they are")
         yield (
-            f"{format_count(measurement.overrides, 'case')} have only labels of people who overruled a gate; they are "
-            "in no figure, because a gate does not ask about cases at random."
+            f"{format_count(measurement.overrides, 'case')} {verb} only labels of people who overruled a gate; "
+            f"{pronoun} in no figure, because a gate does not ask about cases at random."
         )
     worst = measurement.slices.worst if measurement.slices is not None else None
     if worst is not None and measurement.slices is not None:
@@ -430,7 +456,7 @@ def _describe_alternative(measurement: Measurement) -> str:
     )
 
 
-def list_gaps(measurement: Measurement) -> Iterator[tuple[str, str]]:
+def list_left_out(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield the figures that could not be computed, each with the reason."""
     names = {"ceiling": "people with each other", "slices": "by kind of case", "error_parts": "noise"}
     yield from ((names.get(name, name), reason) for name, reason in measurement.left_out.items())
@@ -444,10 +470,10 @@ def describe_sorts(measurement: Measurement) -> str:
     )
 
 
-def format_side(value: LabelValue) -> str:
-    """Format the label that people give a case."""
+def format_label_value(value: LabelValue) -> str:
+    """Format the value of a label, such as ``good`` or ``cannot tell``; ``None`` is a truth that people split on."""
     if value is None:
-        return HEAPS["unresolved"]
+        return HEAP_NAMES["unresolved"]
     if isinstance(value, bool):
         return "good" if value else "bad"
     return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
@@ -455,18 +481,21 @@ def format_side(value: LabelValue) -> str:
 
 def format_labels(disagreement: Disagreement) -> str:
     """Format each person's label, by name."""
-    return ", ".join(f"{rater}: {format_side(value)}" for rater, value in disagreement.labels)
+    return ", ".join(f"{rater}: {format_label_value(value)}" for rater, value in disagreement.labels)
 
 
 def choose_disagreements(disagreements: Sequence[Disagreement], most: int) -> Sequence[Disagreement]:
-    """Choose the first of each sort in turn, so that one sort of many does not hide the others."""
-    apart: dict[DisagreementSort, list[Disagreement]] = {}
+    """Choose at most ``most`` disagreements: of each sort in turn the next, so that a frequent sort hides no other.
+
+    They are returned in the order in which ``disagreements`` has them.
+    """
+    queues: dict[DisagreementSort, list[Disagreement]] = {}
     for disagreement in disagreements:
-        apart.setdefault(disagreement.sort, []).append(disagreement)
+        queues.setdefault(disagreement.sort, []).append(disagreement)
     chosen: list[Disagreement] = []
-    while len(chosen) < most and any(apart.values()):
-        for queue in apart.values():
+    while len(chosen) < most and any(queues.values()):
+        for queue in queues.values():
             if queue and len(chosen) < most:
                 chosen.append(queue.pop(0))
-    order = {id(disagreement): place for place, disagreement in enumerate(disagreements)}
+    order = {id(disagreement): index for index, disagreement in enumerate(disagreements)}
     return sorted(chosen, key=lambda disagreement: order[id(disagreement)])

@@ -1,4 +1,4 @@
-"""The cases of a run that people label, and the labels that an interval takes, as documents."""
+"""A plan of which cases people label, and a table of how many labels an interval takes, as documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from adjudge.trust.labels_needed import LabelsNeeded
 
 
 def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Document:
-    """Make the document of a plan: how far its labels are, what they come to, and what to label next."""
+    """Make the document of a plan: how many labels there are, what they show so far, and what to label next.
+
+    ``run`` is the folder of the run, as commands in the text name it.
+    """
     labelled = sum(status.labelled)
     cases = format_count(sum(plan.sizes), "pair" if plan.pairs else "case")
     notices = [Notice(text=text) for text in _list_notices(plan, status)]
@@ -22,11 +25,11 @@ def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Documen
         text = f"{MIXED}: passed and failed cases, too few of one of them for a stratum of their own"
         notices.append(Notice(text=text))
     if plan.is_whole:
-        sentences = list(_list_whole(plan, status, run))
+        sentences = list(_list_difference_steps(plan, status, run))
     else:
-        begin = [_describe_rate(status)] if labelled else _list_needed(plan)
-        sentences = [*begin, *_list_next_steps(plan, status, run)]
-    blocks: list[Block] = [*notices, _show_strata(plan, status), *(Paragraph(text=text) for text in sentences)]
+        first_sentences = [_describe_rate(status)] if labelled else _list_needed(plan)
+        sentences = [*first_sentences, *_list_next_steps(plan, status, run)]
+    blocks: list[Block] = [*notices, _make_stratum_table(plan, status), *(Paragraph(text=text) for text in sentences)]
     return Document(
         name=f"plan {plan.id} of {cases}, within {plan.within * 100:g} points, seed {plan.seed}",
         headline=f"{format_count(labelled, 'label')} of {cases}",
@@ -36,8 +39,11 @@ def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Documen
 
 
 def make_needed_document(rows: Sequence[LabelsNeeded], within: float | None, assumed: str) -> Document:
-    """Make the document of how many labels each width takes; the row of ``within`` is marked."""
-    columns = [Column("within"), *(Column(name, "number") for name in _WAYS)]
+    """Make the document of how many labels an interval of each width takes; the row of the width ``within`` is marked.
+
+    ``assumed`` is a sentence on what the numbers assume.
+    """
+    columns = [Column("within"), *(Column(name, "number") for name in _LABELLING_METHODS)]
     cells: list[list[Cell]] = [
         [
             f"{row.within * 100:g} points{' <' if row.within == within else ''}",
@@ -55,11 +61,11 @@ def make_needed_document(rows: Sequence[LabelsNeeded], within: float | None, ass
     )
 
 
-_WAYS = ("planned", "at random", "without a judge", "stop at any time")
+_LABELLING_METHODS = ("planned", "at random", "without a judge", "stop at any time")
 
 
 def _list_notices(plan: LabelPlan, status: PlanStatus) -> Iterator[str]:
-    """Yield what has to be known before the figures."""
+    """Yield sentences that have to be read before the figures: on groups, on other labels, and on their order."""
     if plan.ignored_groups:
         yield (
             f"groups ignored (--ignore-groups): {plan.ignored_groups:,} groups have several cases; this is about the "
@@ -72,7 +78,7 @@ def _list_notices(plan: LabelPlan, status: PlanStatus) -> Iterator[str]:
 
 
 def _list_doubts(status: PlanStatus) -> Iterator[str]:
-    """Yield the labels that do not count because of the content that was read."""
+    """Yield sentences on labels that do not count because of the content that was read."""
     if status.other_contents:
         number = status.other_contents
         verb, whose = ("is", "its id") if number == 1 else ("are", "their ids")
@@ -86,27 +92,30 @@ def _list_doubts(status: PlanStatus) -> Iterator[str]:
 
 
 def _describe_elsewhere(status: PlanStatus) -> str:
-    one = status.elsewhere == 1
-    cases = "1 labelled case is" if one else f"{status.elsewhere:,} labelled cases are"
-    it = "it" if one else "them"
-    reason = f"the plan did not draw {it}, so nobody knows how likely {'it was' if one else 'they were'} to be labelled"
+    """Describe the labelled cases that the plan did not draw, and why they are not in the rate."""
+    is_one = status.elsewhere == 1
+    cases = "1 labelled case is" if is_one else f"{status.elsewhere:,} labelled cases are"
+    them, they_were = ("it", "it was") if is_one else ("them", "they were")
+    reason = f"the plan did not draw {them}, so nobody knows how likely {they_were} to be labelled"
     before = f" ({status.before:,} labelled before the plan was drawn)" if status.before else ""
     return f"{cases} left out of the rate: {reason}{before}"
 
 
-def _show_strata(plan: LabelPlan, status: PlanStatus) -> Table:
+def _make_stratum_table(plan: LabelPlan, status: PlanStatus) -> Table:
+    """Make the table of the plan's strata: their cases, how many were drawn and labelled, and how many are good."""
     columns = [Column("stratum"), *(Column(name, "number") for name in ("cases", "drawn", "labelled"))]
-    # A difference is looked at once, when every planned label is there.
+    # A plan for a difference shows no result before every planned label is there, so no number of good cases either.
     columns += [] if plan.is_whole else [Column("good", "number")]
     rows: list[list[Cell]] = []
-    for place, stratum in enumerate(plan.strata):
-        counts = [stratum.size, plan.drawn[place], status.labelled[place]]
-        counts += [] if plan.is_whole else [status.good[place]]
+    for index, stratum in enumerate(plan.strata):
+        counts = [stratum.size, plan.drawn[index], status.labelled[index]]
+        counts += [] if plan.is_whole else [status.good[index]]
         rows.append([Words(text=stratum.about or stratum.name), *(f"{count:,}" for count in counts)])
     return Table(columns=columns, rows=rows)
 
 
 def _list_needed(plan: LabelPlan) -> Iterator[str]:
+    """Yield how many labels it takes: by the plan, with a look after every label, and without a judge."""
     needed = plan.needed
     labels = format_count(needed.planned, "label")
     if needed.planned >= sum(stratum.size for stratum in plan.strata):
@@ -117,8 +126,11 @@ def _list_needed(plan: LabelPlan) -> Iterator[str]:
     yield f"about {needed.alone:,} without a judge"
 
 
-def _list_whole(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
-    """Yield what to do with a plan for a difference, which says nothing before all of its cases are labelled."""
+def _list_difference_steps(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
+    """Yield what to do next for a plan that estimates a difference, of two runs or of the contents of pairs.
+
+    Such a plan shows nothing before all of its cases are labelled.
+    """
     unit, planned = "pair" if plan.pairs else "case", len(plan.order)
     if plan.pairs:
         yield (
@@ -134,9 +146,10 @@ def _list_whole(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
 
 
 def _describe_rate(status: PlanStatus) -> str:
-    live = status.live
-    good, low, high = [f"{format_points(share)}%" for share in (live.value, live.low, live.high)]
-    return f"{good} good, between {low} and {high} (95 % at every moment: {live.method})"
+    """Describe the share of good cases by the labels so far, with the limits that hold at every look."""
+    rate = status.live
+    good, low, high = [f"{format_points(share)}%" for share in (rate.value, rate.low, rate.high)]
+    return f"{good} good, between {low} and {high} (95 % at every moment: {rate.method})"
 
 
 def _list_next_steps(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
@@ -148,7 +161,7 @@ def _list_next_steps(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[
             missing = f"{format_count(status.left, 'planned label')} {verb} missing"
             yield f"{missing} for `adjudge agree {run}` and for a gate on the rate (--fail-under-corrected)"
         return
-    yield from _describe_planned(status, run)
+    yield from _describe_planned_interval(status, run)
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
     if status.pending:
         yield f"label {format_count(len(status.pending), 'case')} next ({_name_first(status)}){more}"
@@ -162,13 +175,13 @@ def _name_first(status: PlanStatus) -> str:
     return f"{first}, ..." if len(status.pending) > 3 else first
 
 
-def _describe_planned(status: PlanStatus, run: str) -> Iterator[str]:
-    """Yield the interval for one look, once the planned labels are in; nothing before."""
+def _describe_planned_interval(status: PlanStatus, run: str) -> Iterator[str]:
+    """Yield a sentence with the interval for one look, once the planned labels are there; nothing before."""
     if status.once is None or status.planned is None:
         return
-    low, high = 100 * status.once.low, 100 * status.once.high
+    half_width = (100 * status.once.high - 100 * status.once.low) / 2
     more = "" if status.more is None else f"; to go on looking after every label, about {status.more:,} more"
     yield (
         f"the {status.planned:,} planned labels are in: `adjudge agree {run}` gives the interval for one look, "
-        f"{format_range(status.once.low, status.once.high)} (±{format_decimal((high - low) / 2, 1)} points){more}"
+        f"{format_range(status.once.low, status.once.high)} (±{format_decimal(half_width, 1)} points){more}"
     )

@@ -1,4 +1,4 @@
-"""May another judge replace one that is retired: the comparison as a document."""
+"""The replacement of a judge as a document: a table of the candidates, and the reasons for and against each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from adjudge.report.document import (
 )
 from adjudge.report.measurement_words import list_doubts
 
-_LISTED = 10
-"""Flips that are listed of each candidate."""
+_LISTED_FLIPS = 10
+"""Cases with another verdict that are listed of each candidate."""
 
 
 def make_replacement_document(replacement: Replacement) -> Document:
     """Make the document of a replacement: how each candidate agrees with people, beside the judge to be replaced."""
     replacements = replacement.replacements
-    end: tuple[str | Words, ...] | str = (
+    conclusion: tuple[str | Words, ...] | str = (
         (Words(text=replacements[0].judge), " may replace it")
         if replacements
         else "by these labels, none may replace it"
@@ -45,7 +45,7 @@ def make_replacement_document(replacement: Replacement) -> Document:
         ),
         headline=f"{len(replacements)} of {len(replacement.candidates)} may replace the judge",
         doubts=list_doubts([replacement.measurement] if replacement.measurement is not None else []),
-        blocks=[_make_table(replacement), Panels(panels=panels), Paragraph(text=""), Paragraph(text=end)],
+        blocks=[_make_table(replacement), Panels(panels=panels), Paragraph(text=""), Paragraph(text=conclusion)],
     )
 
 
@@ -60,14 +60,15 @@ def _make_table(replacement: Replacement) -> Table:
         Column("a case costs", "number"),
         Column("verdict"),
     ]
+    # The figures of the old judge are in each candidate's comparison with it.
     first = replacement.candidates[0]
-    wrong = first.wrong_passes
+    wrong_passes = first.wrong_passes
     rows: list[list[Cell]] = [
         [
             Words(text=replacement.judge),
             _format_share(first.agreement.before, first.agreement.of),
             "",
-            NOTHING if wrong is None else _format_share(wrong.before, wrong.of),
+            NOTHING if wrong_passes is None else _format_share(wrong_passes.before, wrong_passes.of),
             "",
             format_dollars(first.cost_usd[0], digits=6),
             "now",
@@ -79,13 +80,14 @@ def _make_table(replacement: Replacement) -> Table:
 
 
 def _make_candidate_row(candidate: Candidate) -> list[Cell]:
-    wrong = candidate.wrong_passes
+    """Make the row of a candidate, with the differences from the old judge."""
+    wrong_passes = candidate.wrong_passes
     return [
         Words(text=candidate.judge),
         _format_share(candidate.agreement.after, candidate.agreement.of),
         _format_difference(candidate.agreement),
-        NOTHING if wrong is None else _format_share(wrong.after, wrong.of),
-        NOTHING if wrong is None else _format_difference(wrong),
+        NOTHING if wrong_passes is None else _format_share(wrong_passes.after, wrong_passes.of),
+        NOTHING if wrong_passes is None else _format_difference(wrong_passes),
         _format_price(candidate),
         candidate.standing,
     ]
@@ -94,16 +96,16 @@ def _make_candidate_row(candidate: Candidate) -> list[Cell]:
 def _explain_candidate(candidate: Candidate) -> Iterator[Block]:
     """Yield the verdict on a candidate with its reason, and the first cases on which it differs from the old judge."""
     yield Paragraph(text=f"{candidate.standing}, because {candidate.why}")
-    moves = ", ".join(f"{count:,} {old} to {new}" for (old, new), count in candidate.flips.items()) or "none"
+    counts = ", ".join(f"{count:,} {old} to {new}" for (old, new), count in candidate.flips.items()) or "none"
     p_value = "" if candidate.p_value is None else f" (McNemar p = {candidate.p_value:.2g})"
     yield Paragraph(
-        text=f"flips: {moves}; {candidate.gained:,} now agree with people, {candidate.lost:,} no longer do{p_value}"
+        text=f"flips: {counts}; {candidate.gained:,} now agree with people, {candidate.lost:,} no longer do{p_value}"
     )
     flips = [
         (Words(text=shorten_case_id(flip.case)), f": {flip.before} to {flip.after}, people say {flip.truth}")
-        for flip in candidate.listed[:_LISTED]
+        for flip in candidate.listed[:_LISTED_FLIPS]
     ]
-    more = [f"and more; --json lists {len(candidate.listed):,}"] if len(candidate.listed) > _LISTED else []
+    more = [f"and more; --json lists {len(candidate.listed):,}"] if len(candidate.listed) > _LISTED_FLIPS else []
     if flips:
         yield Points(items=[*flips, *more])
 
@@ -118,6 +120,7 @@ def _format_difference(share: PairedShare) -> str:
 
 
 def _format_price(candidate: Candidate) -> str:
+    """Format what a case costs with a candidate, with the interval of the mean if it is known."""
     limits = candidate.cost_interval
     between = "" if limits is None else " ({} to {})".format(*format_apart(*limits, digits=6))
     return format_dollars(candidate.cost_usd[1], digits=6) + between

@@ -1,6 +1,6 @@
-"""The values that a report consists of.
+"""The report of a run as a value: the description of the run, and the summary of its results.
 
-They are counted in ``summary.py`` and ``summaries.py``, and worded in ``format.py``.
+It is counted in ``summary.py`` and ``summaries.py``, and put into words in ``format.py``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from adjudge.report.summaries import (
 from adjudge.trust.intervals import Share
 
 _LONGEST = 300
+"""Characters of a text of the manifest that are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ def read_description(manifest: Mapping[str, Any], *, status: str = "") -> RunDes
     command = manifest.get("command")
     sample = _read_count(options, "sample")
     cases = _read_count(dataset, "cases")
+    is_sampled = sample is not None and (cases is None or sample < cases)
     return RunDescription(
         id=_read_text(manifest, "id"),
         status=_read_status(status or _read_text(manifest, "status")),
@@ -98,7 +100,7 @@ def read_description(manifest: Mapping[str, Any], *, status: str = "") -> RunDes
         adjudge=_read_text(_read_mapping(manifest, "versions"), "adjudge"),
         # The name and not the path: a report is handed on, and its reader needs nothing of the machine it was made on.
         dataset=_read_text(dataset, "name") or PurePath(_read_text(dataset, "path")).name,
-        expected=sample if sample is not None and (cases is None or sample < cases) else cases,
+        expected=sample if is_sampled else cases,
         skipped=_read_count(dataset, "skipped") or 0,
         judge=_read_text(judge, "name"),
         models=tuple(dict.fromkeys(_list_models(judge)))[:20],
@@ -113,35 +115,46 @@ def read_description(manifest: Mapping[str, Any], *, status: str = "") -> RunDes
 
 
 def _read_status(status: str) -> str:
-    # One of ours or none: it becomes a part of our own sentences, where nothing is escaped.
+    """Return a status of a run that adjudge writes; ``unknown`` for any other text."""
+    # It becomes a part of our own sentences, where nothing is escaped, so that a text of a stranger must not get there.
     return status if status in {"finished", "interrupted", "running"} else "unknown"
 
 
 def _list_models(judge: Mapping[str, Any], depth: int = 0) -> list[str]:
+    """List the names of the models of a judge, and of the seats of a chain, from the judge's description.
+
+    Seats at a depth of more than 20 are ignored, because a manifest may be from anywhere.
+    """
     name = _read_text(_read_mapping(judge, "model"), "name")
+    models = [name] if name else []
     seats = judge.get("seats")
-    mappings = (
-        [entry for entry in seats if isinstance(entry, Mapping)] if isinstance(seats, list) and depth < 20 else []
-    )
-    return [name] * bool(name) + [model for seat in mappings for model in _list_models(seat, depth + 1)]
+    if isinstance(seats, list) and depth < 20:
+        for seat in seats:
+            if isinstance(seat, Mapping):
+                models += _list_models(seat, depth + 1)
+    return models
 
 
 def _read_mapping(members: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Read a member that is a mapping; empty if it is absent or of another type."""
     value = members.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
 def _read_text(members: Mapping[str, Any], name: str) -> str:
+    """Read a member that is a text, cut to 300 characters; empty if it is absent or of another type."""
     value = members.get(name)
     return value[:_LONGEST] if isinstance(value, str) else ""
 
 
 def _read_count(members: Mapping[str, Any], name: str) -> int | None:
+    """Read a member that is a whole number of 0 or more; ``None`` if it is absent or something else."""
     value = members.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _read_number(members: Mapping[str, Any], name: str) -> float | None:
+    """Read a member that is a number; ``None`` if it is absent or of another type."""
     value = members.get(name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 

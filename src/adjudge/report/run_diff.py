@@ -32,11 +32,14 @@ from adjudge.result import Outcome
 from adjudge.runs.folder import Run, open_run
 from adjudge.trust.difference import Means, PairedTally, compute_mcnemar
 
+# Each query yields the judgements of one run. The first column is the case's number in the order in which both runs are
+# read. The earlier run is the schema ``main``, and the later one is ``later``.
+
 _BEFORE = """
     SELECT c.place, c.id, c.place, c.subject, r.outcome, r.because, r.score, r.body
     FROM main.cases c CROSS JOIN main.results r ON r.place = c.place ORDER BY c.place, r.sample"""
 
-# In the order of the earlier run: its cases are walked, and each is looked up in the later one by its id.
+# In the order of the earlier run: each of its cases is looked up in the later run by its id.
 _AFTER = """
     SELECT c.place, d.id, d.place, d.subject, r.outcome, r.because, r.score, r.body
     FROM main.cases c CROSS JOIN later.cases d ON d.id = c.id CROSS JOIN later.results r ON r.place = d.place
@@ -53,34 +56,40 @@ Compared = Literal["answers", "judges", "both"]
 """The causes of the differences: the answers, judged by one judge; the judges, on the same answers; or either."""
 
 _PASSES = ("passed", "first")
+"""The verdicts that are a pass; of a pair, that the first is preferred."""
 
 
 class _JudgementRow(NamedTuple):
     """A judgement as the three queries select it."""
 
     order: int
-    """The place by which both runs are walked: that of the case in the earlier run, if it has it."""
+    """The case's number in the order in which both runs are read: that in the earlier run, if it has the case."""
     case: str
+    """The id of the case."""
     place: int
-    """The place of the case in the run of this judgement."""
+    """The number of the case in the run of this judgement."""
     subject: str
+    """The digest of the whole case."""
     outcome: Outcome
     because: str | None
+    """The reason why it is undecided."""
     score: float | None
     body: bytes
+    """The result as JSON."""
 
 
-class _CaseSide(NamedTuple):
-    """A case in one run, and the place by which both runs are walked."""
+class _OrderedCase(NamedTuple):
+    """A case in one run, with its number in the order in which both runs are read."""
 
     order: int
     case: str
-    side: Side
+    """The id of the case."""
+    outcome: CaseOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """The verdict of one run on one case, all its judgements together."""
+class CaseOutcome:
+    """The outcome of one case in one run: all its judgements together."""
 
     verdict: Outcome | Preference
     """The verdict of more than half of its judgements, else undecided."""
@@ -89,20 +98,27 @@ class Side:
     criteria: Mapping[str, float]
     """The mean score of each criterion, where there are any."""
     detail: str
+    """The first reason, or detail, that one of its judgements gives."""
     subject: str
+    """The digest of the whole case."""
     place: int
+    """The number of the case in this run."""
     models: frozenset[tuple[str, str]] = frozenset()
     """Each judge with the model that answered it, where the replies name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
-    """One case in both runs; a side is ``None`` where it is not."""
+class JoinedCase:
+    """One case as it is in both runs."""
 
     case: str
-    before: Side | None
-    after: Side | None
+    """The id of the case."""
+    before: CaseOutcome | None
+    """Its outcome in the earlier run; ``None`` if that does not have the case."""
+    after: CaseOutcome | None
+    """Its outcome in the later run; ``None`` if that does not have the case."""
     same_content: bool = True
+    """True if the judged content is the same."""
     same_inputs: bool = True
     """True if reference, task and context are the same: another label or other metadata do not matter."""
     same_criteria: bool = True
@@ -115,36 +131,44 @@ class Joined:
 
 
 @dataclass(slots=True)
-class _Sums:
+class _JudgementSums:
+    """The verdicts, scores and models of the judgements of one case."""
+
     verdicts: Counter[Outcome | Preference] = field(default_factory=Counter)
     scores: list[float] = field(default_factory=list)
     criteria: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     models: set[tuple[str, str]] = field(default_factory=set)
 
 
-def join_runs(before: Run, after: Run) -> Iterator[Joined]:
-    """Yield every case of the earlier run in its order, with the later one's of the same id; then those only it has."""
+def join_runs(before: Run, after: Run) -> Iterator[JoinedCase]:
+    """Yield every case of the earlier run in its order, joined with the later run's by its id; then the later's others.
+
+    Both runs are read in one order, so that memory does not grow with them.
+    """
     with closing(_open_both(before, after)) as connection:
-        later = _sum_up_cases(connection.execute(_AFTER))
-        matching = next(later, None)
+        later_cases = _sum_up_cases(connection.execute(_AFTER))
+        later = next(later_cases, None)
         for earlier in _sum_up_cases(connection.execute(_BEFORE)):
-            while matching is not None and matching.order < earlier.order:
-                matching = next(later, None)
-            if matching is None or matching.order != earlier.order:
-                yield Joined(case=earlier.case, before=earlier.side, after=None)
+            while later is not None and later.order < earlier.order:
+                later = next(later_cases, None)
+            if later is None or later.order != earlier.order:
+                yield JoinedCase(case=earlier.case, before=earlier.outcome, after=None)
                 continue
-            yield _join_sides(connection, earlier.case, earlier.side, matching.side)
-            matching = next(later, None)
+            yield _join_outcomes(connection, earlier.case, earlier.outcome, later.outcome)
+            later = next(later_cases, None)
         for added in _sum_up_cases(connection.execute(_ONLY_AFTER)):
-            yield Joined(case=added.case, before=None, after=added.side)
+            yield JoinedCase(case=added.case, before=None, after=added.outcome)
 
 
-def _join_sides(connection: sqlite3.Connection, case: str, before: Side, after: Side) -> Joined:
-    """Join a case that both runs have; only where the digests of the whole case differ, its parts are compared."""
+def _join_outcomes(connection: sqlite3.Connection, case: str, before: CaseOutcome, after: CaseOutcome) -> JoinedCase:
+    """Join the outcomes of a case that both runs have, and find which parts of the case are the same in both.
+
+    The parts are read and compared only if the digests of the whole case differ.
+    """
     if before.subject == after.subject:
-        return Joined(case=case, before=before, after=after)
+        return JoinedCase(case=case, before=before, after=after)
     bodies = _read_bodies(connection, before.place, after.place)
-    return Joined(
+    return JoinedCase(
         case=case,
         before=before,
         after=after,
@@ -162,7 +186,7 @@ def _open_both(before: Run, after: Run) -> sqlite3.Connection:
 
     def attach(connection: sqlite3.Connection) -> None:
         connection.execute("ATTACH ? AS later", (name_sqlite(after.store.path, after.store.reads_as),))
-        # Both as they are now, though one may still be written to.
+        # A transaction, so that both stay as they are now, even if one is still written to.
         connection.execute("BEGIN")
 
     try:
@@ -171,31 +195,30 @@ def _open_both(before: Run, after: Run) -> sqlite3.Connection:
         raise UsageError(f"{before.folder} and {after.folder} cannot be read together: {error}") from None
 
 
-def _sum_up_cases(rows: Iterable[tuple[Any, ...]]) -> Iterator[_CaseSide]:
-    """Yield the judgements of each case as one."""
-    for order, group in groupby(map(_JudgementRow._make, rows), key=attrgetter("order")):
-        judgements = list(group)
-        yield _CaseSide(order, judgements[0].case, _sum_up(judgements))
+def _sum_up_cases(rows: Iterable[tuple[Any, ...]]) -> Iterator[_OrderedCase]:
+    """Yield each case of a query, with all its judgements summed up to one outcome."""
+    for order, rows_of_case in groupby(map(_JudgementRow._make, rows), key=attrgetter("order")):
+        judgements = list(rows_of_case)
+        yield _OrderedCase(order, judgements[0].case, _sum_up_judgements(judgements))
 
 
-def _sum_up(judgements: list[_JudgementRow]) -> Side:
+def _sum_up_judgements(judgements: list[_JudgementRow]) -> CaseOutcome:
     """Sum up the judgements of one case: the verdict of more than half of them, and mean scores."""
-    sums, detail = _Sums(), ""
+    sums, detail = _JudgementSums(), ""
     for judgement in judgements:
         result = _read_result(judgement.body)
         sums.verdicts[result.preferred or judgement.outcome] += 1
         sums.models |= set(_list_models(result))
         detail = detail or ": ".join(filter(None, (judgement.because, result.detail)))
-        # The score of a pair counts who won.
+        # The score of a pair is only a code for the preference.
         if judgement.score is not None and result.schema != PairResult.schema:
             sums.scores.append(judgement.score)
         for criterion in result.criteria:
             if criterion.score is not None:
                 sums.criteria[criterion.name].append(criterion.score)
-    return Side(
-        verdict=next(
-            (verdict for verdict, number in sums.verdicts.items() if 2 * number > len(judgements)), "undecided"
-        ),
+    majority = [verdict for verdict, number in sums.verdicts.items() if 2 * number > len(judgements)]
+    return CaseOutcome(
+        verdict=majority[0] if majority else "undecided",
         score=_compute_mean(sums.scores),
         criteria={name: math.fsum(scores) / len(scores) for name, scores in sums.criteria.items()},
         detail=detail,
@@ -206,15 +229,20 @@ def _sum_up(judgements: list[_JudgementRow]) -> Side:
 
 
 def _compute_mean(numbers: list[float]) -> float | None:
+    """Compute the mean of numbers; ``None`` without any."""
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 class _Criterion(msgspec.Struct):
+    """The members of a criterion's result that are compared."""
+
     name: str
     score: float | None = None
 
 
 class _Order(msgspec.Struct):
+    """The result of a comparison in one order of the pair."""
+
     result: _Result
 
 
@@ -232,9 +260,9 @@ class _Result(msgspec.Struct):
 
 
 def _list_models(result: _Result) -> Iterator[tuple[str, str]]:
-    """Yield each judge with the model that answered it, at any depth."""
-    for part in [*result.results, *(order.result for order in result.orders)]:
-        yield from _list_models(part)
+    """Yield the name of each judge in a result with the model that answered, seats of chains and orders included."""
+    for inner_result in [*result.results, *(order.result for order in result.orders)]:
+        yield from _list_models(inner_result)
     if result.model:
         yield result.judge, result.model
 
@@ -251,28 +279,28 @@ def _read_result(body: bytes) -> _Result:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, RecursionError):
         pass
-    try:  # half a surrogate pair, which the strict reader refuses
+    try:  # the strict reader refuses half a surrogate pair, and ``json`` does not
         return read_typed(json.loads(body), _Result)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"a result of the run cannot be read: {str(error)[:200]}; judge it again") from None
 
 
-def _read_bodies(connection: sqlite3.Connection, one: int, other: int) -> tuple[Any, Any]:
-    """Read the two cases as they were kept."""
-    first, second = [
+def _read_bodies(connection: sqlite3.Connection, place_before: int, place_after: int) -> tuple[Any, Any]:
+    """Read the members of a case as the earlier run has it, and as the later one has it, by its number in each."""
+    before, after = [
         json.loads(connection.execute(query, (place,)).fetchone()[0])
         for query, place in (
-            ("SELECT body FROM main.cases WHERE place = ?", one),
-            ("SELECT body FROM later.cases WHERE place = ?", other),
+            ("SELECT body FROM main.cases WHERE place = ?", place_before),
+            ("SELECT body FROM later.cases WHERE place = ?", place_after),
         )
     ]
-    return first, second
+    return before, after
 
 
 def _are_equal(bodies: tuple[Any, Any], names: Sequence[str]) -> bool:
-    """Return whether two cases say the same under these names; their labels and metadata may differ."""
-    first, second = bodies
-    return all(first.get(name) == second.get(name) for name in names)
+    """Return whether the members with these names are the same in both forms of a case."""
+    before, after = bodies
+    return all(before.get(name) == after.get(name) for name in names)
 
 
 MOST_LISTED = 2_000
@@ -329,6 +357,7 @@ class CaseDiff:
 
 
 def _is_lost(before: Outcome | Preference, after: Outcome | Preference) -> bool:
+    """Return whether a pass was lost: it passed before and does not now."""
     return before in _PASSES and after not in _PASSES
 
 
@@ -463,6 +492,7 @@ class Diff:
 
     @property
     def _has_regressions(self) -> bool:
+        """Return whether a lost pass is a regression: answers changed, and one judge judged both runs."""
         return self.compared == "answers" and self.content_changed > 0 and not self.pairs
 
     def to_dict(self) -> dict[str, Any]:
@@ -484,7 +514,7 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
         before: The earlier run.
         after: The later run.
     """
-    return _compare_runs(before, after, _Tally())
+    return _compare_runs(before, after, _DiffTally())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -504,13 +534,17 @@ def diff_cases(before: Run, after: Run) -> tuple[Diff, tuple[ComparedCase, ...]]
 
     Memory grows by some hundred bytes for each case.
     """
-    tally = _Tally(index=[])
+    tally = _DiffTally(index=[])
     compared = _compare_runs(before, after, tally)
     return compared, tuple(tally.index or ())
 
 
-def _compare_runs(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
-    """Compare two runs case by case; those that were opened here are closed again. Raises ``UsageError``."""
+def _compare_runs(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _DiffTally) -> Diff:
+    """Compare two runs case by case, counted in ``tally``; a run that is opened here is closed again.
+
+    Raises ``UsageError`` for folders without a run, and for runs that cannot be compared.
+    """
+    # Each run, and whether it was opened here.
     runs = [(run, False) if isinstance(run, Run) else (open_run(run), True) for run in (before, after)]
     try:
         first, second = [run for run, _ in runs]
@@ -534,69 +568,73 @@ def _compare_runs(before: Run | str | os.PathLike[str], after: Run | str | os.Pa
 
 
 @dataclass(slots=True)
-class _Tally:
-    """The counts so far."""
+class _DiffTally:
+    """The counts from which a diff is made; each case is added to them."""
 
     transitions: Counter[tuple[Outcome | Preference, Outcome | Preference]] = field(default_factory=Counter)
+    """The number of cases for each verdict before and after."""
     counts: Counter[str] = field(default_factory=Counter)
+    """The other counts of the diff, by the names of its fields."""
     score: PairedTally = field(default_factory=PairedTally)
     criteria: dict[str, PairedTally] = field(default_factory=dict)
     models: tuple[set[tuple[str, str]], set[tuple[str, str]]] = field(default_factory=lambda: (set(), set()))
+    """For the earlier and the later run, each judge with a model that answered it."""
     listed_lost: list[CaseDiff] = field(default_factory=list)
+    """Cases that passed before and do not now."""
     listed_changed: list[CaseDiff] = field(default_factory=list)
-    """Cases with another verdict that did not fail for it."""
+    """Cases with another verdict, without those that are lost."""
     listed_same_verdict: list[CaseDiff] = field(default_factory=list)
-    """Cases in which something else changed."""
+    """Cases with the same verdict and another score."""
     index: list[ComparedCase] | None = None
-    """Every case that is compared, where somebody asked for them."""
+    """Every case that is compared; ``None`` if these are not asked for."""
 
-    def add(self, joined: Joined) -> None:
-        """Count one case of the earlier run, or one that only the later has."""
+    def add(self, joined: JoinedCase) -> None:
+        """Count a case of the two runs: as a compared one, or by the reason why it is not compared."""
         before, after = joined.before, joined.after
         if before is None or after is None or not joined.is_comparable:
-            changed = "criteria_changed" if joined.same_inputs else "inputs_changed"
-            kind = "only_after" if before is None else "only_before" if after is None else changed
-            self.counts[kind] += 1
+            self.counts[_find_exclusion(joined)] += 1
             self.counts["unmatched_passes"] += before is not None and before.verdict in _PASSES
             return
         self.transitions[before.verdict, after.verdict] += 1
         self.counts["content_changed"] += not joined.same_content
         self.counts["flips"] += joined.same_content and before.verdict != after.verdict
         self._add_numbers(before, after)
-        has_changed = before.verdict != after.verdict or _has_changed(before, after)
+        has_changed = before.verdict != after.verdict or _have_scores_changed(before, after)
         if has_changed:
             self._add_changed(joined, before, after)
         if self.index is not None:
             change = replace(_make_change(joined, before, after, has_changed=has_changed), detail="")
             self.index.append(ComparedCase(change=change, places=(before.place, after.place), changed=has_changed))
 
-    def _add_numbers(self, before: Side, after: Side) -> None:
-        """Add the scores that both sides have, and the models that answered until there are ``_MOST_MODELS``."""
-        for models, side in zip(self.models, (before, after), strict=True):
+    def _add_numbers(self, before: CaseOutcome, after: CaseOutcome) -> None:
+        """Add the scores that both runs have of a case, and the models that answered, at most ``_MOST_MODELS``."""
+        for models, outcome in zip(self.models, (before, after), strict=True):
             if len(models) < _MOST_MODELS:
-                models.update(side.models)
+                models.update(outcome.models)
         if before.score is not None and after.score is not None:
             self.score.add(before.score, after.score)
         for name in before.criteria.keys() & after.criteria.keys():
             self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
 
-    def _add_changed(self, joined: Joined, before: Side, after: Side) -> None:
+    def _add_changed(self, joined: JoinedCase, before: CaseOutcome, after: CaseOutcome) -> None:
         """Count a changed case, and list it if there is room."""
         self.counts["changed"] += 1
         if _is_lost(before.verdict, after.verdict):
-            listed = self.listed_lost
+            changes = self.listed_lost
+        elif before.verdict != after.verdict:
+            changes = self.listed_changed
         else:
-            listed = self.listed_changed if before.verdict != after.verdict else self.listed_same_verdict
-        if len(listed) < MOST_LISTED:
-            listed.append(_make_change(joined, before, after, has_changed=True))
+            changes = self.listed_same_verdict
+        if len(changes) < MOST_LISTED:
+            changes.append(_make_change(joined, before, after, has_changed=True))
 
     def sum_up(self, before: Run, after: Run) -> Diff:
-        """Return the diff of all that was added."""
+        """Make the diff of all cases that were added."""
         lost = sum(number for (old, new), number in self.transitions.items() if _is_lost(old, new))
         gained = sum(number for (old, new), number in self.transitions.items() if _is_lost(new, old))
-        changes = tuple(list_setup_changes(before.manifest, after.manifest, *self.models))
+        setup_changes = tuple(list_setup_changes(before.manifest, after.manifest, *self.models))
         listed = [*self.listed_lost, *self.listed_changed, *self.listed_same_verdict][:MOST_LISTED]
-        compared = Diff(
+        diff_of_runs = Diff(
             before=_describe_run(before),
             after=_describe_run(after),
             pairs=before.compares,
@@ -613,35 +651,45 @@ class _Tally:
             score=self.score.sum_up(),
             criteria={name: self.criteria[name].sum_up() for name in sorted(self.criteria)},
             changed=self.counts["changed"],
-            setup_changes=changes,
+            setup_changes=setup_changes,
             listed=tuple(listed),
         )
-        if compared.regressions is None:
-            return compared
-        return replace(compared, listed=tuple(replace(change, regressed=change.lost) for change in listed))
+        if diff_of_runs.regressions is None:
+            return diff_of_runs
+        return replace(diff_of_runs, listed=tuple(replace(change, regressed=change.lost) for change in listed))
 
 
-def _make_change(joined: Joined, before: Side, after: Side, *, has_changed: bool) -> CaseDiff:
-    """Make the entry of a case.
+def _make_change(joined: JoinedCase, before: CaseOutcome, after: CaseOutcome, *, has_changed: bool) -> CaseDiff:
+    """Make the entry of a compared case in the diff.
 
-    It lists each criterion whose score differs, with ``None`` on a side that does not have it; none without
-    ``has_changed``, because what is left is noise.
+    It lists the criteria whose scores differ; a score is ``None`` in a run that does not have the criterion. Without
+    ``has_changed`` it lists none, because scores then differ by rounding errors alone.
     """
-    names = [*before.criteria, *(name for name in after.criteria if name not in before.criteria)] if has_changed else []
-    pairs = [(name, before.criteria.get(name), after.criteria.get(name)) for name in names]
+    names = list(dict.fromkeys((*before.criteria, *after.criteria))) if has_changed else []
+    scores = [(name, before.criteria.get(name), after.criteria.get(name)) for name in names]
     return CaseDiff(
         case=joined.case,
         before=before.verdict,
         after=after.verdict,
         score_before=before.score,
         score_after=after.score,
-        criteria=tuple(scores for scores in pairs if _differ(scores[1], scores[2])),
+        criteria=tuple((name, old, new) for name, old, new in scores if _are_different(old, new)),
         detail=after.detail,
         content_changed=not joined.same_content,
     )
 
 
+def _find_exclusion(joined: JoinedCase) -> str:
+    """Find the reason why a case is not compared, as the name of its count in a ``Diff``."""
+    if joined.before is None:
+        return "only_after"
+    if joined.after is None:
+        return "only_before"
+    return "criteria_changed" if joined.same_inputs else "inputs_changed"
+
+
 def _describe_run(run: Run) -> DiffSide:
+    """Describe one of the two runs of a diff."""
     return DiffSide(
         id=run.id,
         folder=str(run.folder),
@@ -651,16 +699,16 @@ def _describe_run(run: Run) -> DiffSide:
     )
 
 
-def _has_changed(before: Side, after: Side) -> bool:
-    """Return whether scores differ by more than the noise of binary fractions, which older runs have in them."""
+def _have_scores_changed(before: CaseOutcome, after: CaseOutcome) -> bool:
+    """Return whether the score of a case, or a score on a criterion, differs between the runs."""
     if before.criteria.keys() != after.criteria.keys():
         return True
-    pairs = [(before.score, after.score), *[(score, after.criteria[name]) for name, score in before.criteria.items()]]
-    return any(_differ(one, other) for one, other in pairs)
+    scores = [(before.score, after.score), *[(score, after.criteria[name]) for name, score in before.criteria.items()]]
+    return any(_are_different(old, new) for old, new in scores)
 
 
-def _differ(one: float | None, other: float | None) -> bool:
-    """Return whether two scores differ by more than noise, or one of them is missing."""
-    if one is None or other is None:
-        return one is not other
-    return abs(one - other) > TOLERANCE
+def _are_different(old: float | None, new: float | None) -> bool:
+    """Return whether two scores differ by more than the rounding errors in older runs, or one of them is missing."""
+    if old is None or new is None:
+        return old is not new
+    return abs(old - new) > TOLERANCE

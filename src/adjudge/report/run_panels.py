@@ -1,4 +1,4 @@
-"""The figures of a run as panels, one for each question somebody asks of it."""
+"""The panels of a run's report, such as criteria, scores and costs, each with its tables and facts."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ MOST_ROWS = 50
 MOST_TABLES = 10
 """Rubrics whose criteria have a table of their own."""
 
-_OUTCOMES = [Column(name, "number") for name in OUTCOMES]
+_OUTCOME_COLUMNS = [Column(name, "number") for name in OUTCOMES]
 """The columns in which outcomes are counted, in the order in which a summary has them."""
 
 _INTERVAL = Column("95 % interval", "number", wide=True)
 
 
 def list_run_panels(report: Report) -> Iterator[Panel]:
-    """Yield every panel that has something to say; two narrow ones are beside each other."""
+    """Yield the panels of a report that are not empty; on a page, two narrow ones are beside each other."""
     if report.pairs:
         blocks = _show_pairs(report.pairs, measured=report.is_measured)
         yield Panel(title="First against second", blocks=blocks, whole=True)
@@ -61,18 +61,23 @@ def list_run_panels(report: Report) -> Iterator[Panel]:
                 yield Panel(title=title, blocks=[_show_criteria(rubric.criteria)], whole=True)
     elif report.criteria:
         yield Panel(title="Criteria", blocks=[_show_criteria(report.criteria)], whole=True)
-    narrow = list(_list_narrow(report))
-    for place, (title, blocks) in enumerate(narrow):
-        yield Panel(title=title, blocks=blocks, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
-    for title, blocks in _list_wide(report):
+    narrow = list(_list_narrow_panels(report))
+    for number, (title, blocks) in enumerate(narrow, 1):
+        # The last of an odd number has no neighbour, so it takes the whole width.
+        is_alone = number == len(narrow) and number % 2 == 1
+        yield Panel(title=title, blocks=blocks, whole=is_alone)
+    for title, blocks in _list_wide_panels(report):
         yield Panel(title=title, blocks=blocks, whole=True)
 
 
-_Titled = Iterator[tuple[str, Sequence[Block]]]
+_TitledBlocks = Iterator[tuple[str, Sequence[Block]]]
 
 
-def _list_narrow(report: Report) -> _Titled:
-    """Yield the panels of half the width; a measurement takes the place of the plain agreement with labels."""
+def _list_narrow_panels(report: Report) -> _TitledBlocks:
+    """Yield the title and the blocks of each panel of half the width.
+
+    Agreement with labels is left out if the run is measured, because the measurement shows it elsewhere.
+    """
     if report.scores is not None:
         yield "Scores", [_show_scores(report.scores, report.threshold)]
     yield "Undecided", _show_undecided(report)
@@ -87,7 +92,8 @@ def _list_narrow(report: Report) -> _Titled:
         yield "Judged again", [_show_repeats(report.repeats)]
 
 
-def _list_wide(report: Report) -> _Titled:
+def _list_wide_panels(report: Report) -> _TitledBlocks:
+    """Yield the title and the blocks of each panel of the whole width."""
     if report.groups:
         yield "Groups", [_show_groups(report.groups)]
     if report.rules:
@@ -95,12 +101,13 @@ def _list_wide(report: Report) -> _Titled:
 
 
 def _show_scores(spread: Spread, threshold: float | None) -> Histogram:
+    """Make the histogram of all scores, with a line at the threshold and a sentence on their spread."""
     about = (
         f"Mean {format_score(spread.mean)}, median {format_score(spread.median)}, "
         f"nine in ten from {format_score(spread.p5)} to {format_score(spread.p95)}; "
         f"{format_count(spread.count, 'score')}."
     )
-    bars = "; ".join(f"{format_score(place / BINS)}: {number}" for place, number in enumerate(spread.bins) if number)
+    bars = "; ".join(f"{format_score(index / BINS)}: {number}" for index, number in enumerate(spread.bins) if number)
     return Histogram(bins=spread.bins, alt=f"Scores. From each twentieth on: {bars}", needs=threshold, about=about)
 
 
@@ -133,7 +140,7 @@ def _show_rubrics(rubrics: Sequence[RubricSummary]) -> Table:
 
 
 def _show_criteria(criteria: Sequence[CriterionSummary]) -> Table:
-    """Make the table of criteria."""
+    """Make the table of criteria, each with its scores, its threshold and the share that passed it."""
     columns = [
         Column("criterion"),
         Column("judged", "number", wide=True),
@@ -163,6 +170,7 @@ def _show_criteria(criteria: Sequence[CriterionSummary]) -> Table:
 
 
 def _draw_spread(spread: Spread) -> Drawing:
+    """Make the drawing of a spread of scores: a small histogram."""
     alt = f"from {format_score(spread.lowest)} to {format_score(spread.highest)}, median {format_score(spread.median)}"
     return Drawing(form="spark", bins=spread.bins, alt=alt)
 
@@ -171,12 +179,12 @@ def _show_undecided(report: Report) -> Sequence[Block]:
     """Make the table of why judgements are undecided, and the sentence on who decided."""
     if not report.undecided_because:
         return [Paragraph(text="Every judgement was decided.")]
-    most = max(report.undecided_because.values())
+    longest_bar = max(report.undecided_because.values())
     rows: list[list[Cell]] = [
         [
             name,
             format_count(number),
-            Drawing(form="bar", value=number / most, kind="f-undecided", alt=f"{name}: {format_count(number)}"),
+            Drawing(form="bar", value=number / longest_bar, kind="f-undecided", alt=f"{name}: {format_count(number)}"),
             format_rate(number / report.judgements),
         ]
         for name, number in report.undecided_because.items()
@@ -187,7 +195,10 @@ def _show_undecided(report: Report) -> Sequence[Block]:
 
 
 def _show_pairs(pairs: PairSummary, *, measured: bool) -> Sequence[Block]:
-    """Make the blocks of a run of pairs; ``measured`` says that the accuracy is shown elsewhere."""
+    """Make the blocks of a run of pairs: wins, flips and accuracy.
+
+    ``measured`` says that the measurement shows the accuracy elsewhere, so that it is left out here.
+    """
     outcomes = {"passed": pairs.wins, "failed": pairs.losses, "undecided": pairs.undecided + pairs.ties}
     counts = (
         f"{format_count(pairs.wins, 'win')} of the first, {format_count(pairs.losses, 'win')} of the second, "
@@ -212,6 +223,7 @@ def _show_pairs(pairs: PairSummary, *, measured: bool) -> Sequence[Block]:
 
 
 def _show_labels(report: Report) -> Sequence[Block]:
+    """Make the blocks of the agreement with labels: those of true and false, then those that are numbers."""
     blocks: list[Block] = _show_confusion(report.labels) if report.labels is not None else []
     if report.numbers is not None:
         numbers = report.numbers
@@ -225,19 +237,23 @@ def _show_labels(report: Report) -> Sequence[Block]:
 
 
 def _show_confusion(labels: LabelSummary) -> list[Block]:
-    """Make the agreement with labels, which counts cases, and the table below it, which counts judgements."""
+    """Make the blocks of the agreement with labels of true and false: facts that count cases, then a confusion table.
+
+    The table counts judgements, of which a case may have several.
+    """
     rows = [[name, *[format_count(number) for number in counts.values()]] for name, counts in labels.confusion.items()]
     facts = [
         ("agreement", format_share(labels.accuracy)),
         ("baseline: always pass", format_rate(labels.always_passing.rate)),
         ("labelled", format_count(labels.labelled, "case")),
     ]
-    table = Table(columns=[Column("label"), *_OUTCOMES], rows=rows)
+    table = Table(columns=[Column("label"), *_OUTCOME_COLUMNS], rows=rows)
     return [Facts(pairs=facts), Heading(text="Judgements by label"), table]
 
 
 def _show_seats(report: Report) -> Table:
-    columns = [Column("judge"), Column("asked", "number"), *_OUTCOMES, Column("mean time", "number", wide=True)]
+    """Make the table of the judges of a chain: how often each was asked, its outcomes and its mean time."""
+    columns = [Column("judge"), Column("asked", "number"), *_OUTCOME_COLUMNS, Column("mean time", "number", wide=True)]
     rows: list[list[Cell]] = [
         [
             Words(text=seat.judge),
@@ -251,7 +267,7 @@ def _show_seats(report: Report) -> Table:
 
 
 def _show_disagreements(report: Report) -> Sequence[Block]:
-    """Make the blocks on how often judges of a chain disagree."""
+    """Make the blocks on how often judges of a chain disagree: in all, and each two of them."""
     split = [Paragraph(text=f"Judges were split in {format_share(report.split)}.")] if report.split is not None else []
     columns = [
         Column("judges"),
@@ -274,6 +290,7 @@ def _show_disagreements(report: Report) -> Sequence[Block]:
 
 
 def _show_repeats(repeats: RepeatSummary) -> Facts:
+    """List how often repeated judgements of a case differ, and how far their scores are apart."""
     return Facts(
         pairs=[
             ("cases judged repeatedly", format_count(repeats.cases)),
@@ -284,15 +301,18 @@ def _show_repeats(repeats: RepeatSummary) -> Facts:
 
 
 def _show_groups(groups: Sequence[GroupSummary]) -> Table:
+    """Make the table of groups, which has other columns if there are pairs in them."""
     shown = groups[:MOST_ROWS]
     caption = "The lowest share first."
     if len(groups) > MOST_ROWS:
         caption += f" {MOST_ROWS} of {len(groups):,} groups."
-    return _list_pair_groups(shown, caption) if any(group.pairs for group in shown) else _list_groups(shown, caption)
+    if any(group.pairs for group in shown):
+        return _make_pair_group_table(shown, caption)
+    return _make_case_group_table(shown, caption)
 
 
-def _list_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
-    """Make the table of groups of cases."""
+def _make_case_group_table(groups: Sequence[GroupSummary], caption: str) -> Table:
+    """Make the table of groups of single cases: their pass rates, mean scores and agreement with labels."""
     columns = [
         Column("group"),
         Column("cases", "number"),
@@ -317,8 +337,8 @@ def _list_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
     return Table(columns=columns, rows=rows, caption=caption)
 
 
-def _list_pair_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
-    """Make the table of groups of pairs; one without a comparison has no rates."""
+def _make_pair_group_table(groups: Sequence[GroupSummary], caption: str) -> Table:
+    """Make the table of groups of pairs: their win rates, flips and accuracy; a group without pairs has none."""
     names = ("win rate", "orders agree", "right", "order ab", "order ba")
     rates = [Column(name, "number", wide=name == "win rate") for name in names]
     columns = [Column("group"), Column("cases", "number"), *rates]
@@ -334,12 +354,12 @@ def _list_pair_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
 
 
 def name_group(name: str | None) -> Words:
-    """Name a group; words of ours, set apart, where it has none."""
+    """Name a group; cases without one get words of ours, which look different from a name."""
     return Words(text="without a group", kind="quiet") if name is None else Words(text=name)
 
 
 def _show_rules(report: Report) -> Table:
-    """Make the table of rules, and how often each found something."""
+    """Make the table of rules, each with how often it was checked and how often it found something."""
     columns = [
         Column("rule"),
         Column("severity", "word"),

@@ -1,4 +1,4 @@
-"""The ways in which two runs decide differently: whatever may change an outcome and is not the content."""
+"""The differences in the setup of two runs: judge, models, question and options, all but the judged contents."""
 
 from __future__ import annotations
 
@@ -27,43 +27,51 @@ def list_setup_changes(
 
 
 def _list_options(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each option of the two runs that differs."""
-    old, new = before["options"], after["options"]
-    # Where there is a rubric, the threshold is in it; cases with a rubric of their own take the run's.
+    """Yield a clause for each option of the two manifests that differs."""
+    options_before, options_after = before["options"], after["options"]
+    # A rubric has its threshold in it. The option matters without one, and to cases with a rubric of their own.
     if before.get("own") or after.get("own") or before.get("rubric") is None:
-        was, now = old.get("threshold"), new.get("threshold")
-        if was != now:
-            yield f"the threshold changed ({_write_value(was)} before, {_write_value(now)} now)"
-    was, now = _read_policy(before, "all_cases"), _read_policy(after, "all_cases")
-    if bool(was) != bool(now):
-        words = ("kept", "ignored")
-        yield f"criteria of cases are {words[bool(now)]} now (they were {words[bool(was)]} before)"
+        old, new = options_before.get("threshold"), options_after.get("threshold")
+        if old != new:
+            yield f"the threshold changed ({_write_value(old)} before, {_write_value(new)} now)"
+    ignored_before = bool(_read_redecision_option(before, "all_cases"))
+    ignored_after = bool(_read_redecision_option(after, "all_cases"))
+    if ignored_before != ignored_after:
+        words = {False: "kept", True: "ignored"}
+        yield f"criteria of cases are {words[ignored_after]} now (they were {words[ignored_before]} before)"
     for name in ("result_format", "passes"):
-        was, now = [_read_policy(manifest, name) or manifest["asked"].get(name) for manifest in (before, after)]
-        if _find_last(was) != _find_last(now):
-            yield f"{name} changed ({_write_value(was)} before, {_write_value(now)} now)"
-    was, now = old.get("repeat", 1), new.get("repeat", 1)
-    if was != now:
-        yield f"how often each case was judged changed ({was} before, {now} now)"
+        old, new = [
+            _read_redecision_option(manifest, name) or manifest["asked"].get(name) for manifest in (before, after)
+        ]
+        if _drop_module(old) != _drop_module(new):
+            yield f"{name} changed ({_write_value(old)} before, {_write_value(new)} now)"
+    old, new = options_before.get("repeat", 1), options_after.get("repeat", 1)
+    if old != new:
+        yield f"how often each case was judged changed ({old} before, {new} now)"
 
 
 def _list_models(before: Collection[tuple[str, str]], after: Collection[tuple[str, str]]) -> Iterator[str]:
-    """Yield the first judge that entirely other models answered; a provider may answer by several in turn."""
+    """Yield a clause on the first judge that no model answered in both runs.
+
+    One common model is enough for no change, because a provider may answer by several models in turn.
+    """
     for judge in sorted({name for name, _ in before} & {name for name, _ in after}):
-        was, now = [sorted({model for name, model in side if name == judge}) for side in (before, after)]
-        if not {*was} & {*now}:
-            yield f"the model that answers the judge {show(judge)} changed ({show(was[0])} before, {show(now[0])} now)"
+        old = sorted({model for name, model in before if name == judge})
+        new = sorted({model for name, model in after if name == judge})
+        if not {*old} & {*new}:
+            yield f"the model that answers the judge {show(judge)} changed ({show(old[0])} before, {show(new[0])} now)"
             return
 
 
-def _read_policy(manifest: Mapping[str, Any], name: str) -> Any:
+def _read_redecision_option(manifest: Mapping[str, Any], name: str) -> Any:
+    """Read an option by which the results of a run were decided again; ``None`` if they were not, or without it."""
     redecided = manifest.get("redecided")
     policy = redecided.get("policy") if isinstance(redecided, Mapping) else None
     return policy.get(name) if isinstance(policy, Mapping) else None
 
 
-def _find_last(value: Any) -> Any:
-    """Find the last part of a dotted name: a redecision records the name alone, a run its module too."""
+def _drop_module(value: Any) -> Any:
+    """Return the last part of a dotted name: a redecision records a function's name alone, a run its module too."""
     return value.rpartition(".")[2] if isinstance(value, str) else value
 
 

@@ -1,4 +1,7 @@
-"""The spread of many numbers: counted by steps, in memory that does not grow with how many there are."""
+"""The spread of many numbers: mean, limits and percentiles, in memory that does not grow with how many there are.
+
+Numbers are rounded to steps and counted by step, from which the percentiles follow.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ BINS = 20
 
 
 _SCORE_STEPS = 1000
+"""Steps from 0 to 1 that scores are rounded to."""
 
 _TIME_STEPS = 50
-"""Steps to a factor of e: one is 2 %, so the middle of a step is at most 1 % off."""
+"""Steps to a factor of e that durations are rounded to: one is 2 %, so the middle of a step is at most 1 % off."""
 
 _SHORTEST_MS, _LONGEST_MS = 1e-3, 1e9
+"""The limits of the durations that have steps of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +65,7 @@ class Spread:
 
 
 class SpreadTally:
-    """Numbers on their way to a ``Spread``: its percentiles need all of them, so it is a value of its own."""
+    """Counts of numbers by steps, from which a ``Spread`` is made once all numbers are added."""
 
     def __init__(self) -> None:
         self._steps: Counter[int] = Counter()
@@ -69,26 +74,28 @@ class SpreadTally:
         self._lowest, self._highest = math.inf, -math.inf
 
     def _add(self, value: float, step: int) -> None:
+        """Count a number, which is rounded to a step."""
         self._steps[step] += 1
         self._count += 1
         self._sum += value
         self._lowest, self._highest = min(self._lowest, value), max(self._highest, value)
 
     def _finish(self, steps: Iterable[tuple[float, int]], bins: tuple[int, ...]) -> Spread | None:
-        """Summarise the numbers; ``steps`` are the middle of each step and how many numbers it has, lowest first.
+        """Summarise the numbers; ``None`` if there are none.
 
-        A percentile is the middle of the step in which the number of its rank lies (the nearest-rank method).
+        ``steps`` has the middle of each step with the count of its numbers, the lowest step first. A percentile is the
+        middle of the step that has the number of its rank (the nearest-rank method).
         """
         if not self._count:
             return None
         ranks = {name: math.ceil(share * self._count) for name, share in _PERCENTILES.items()}
         percentiles: dict[str, float] = {}
-        counted = 0
+        counted_so_far = 0
         for middle, number in steps:
-            counted += number
+            counted_so_far += number
             for name, rank in ranks.items():
-                if name not in percentiles and counted >= rank:
-                    # The middle of a step can lie outside of what was seen; a percentile cannot.
+                if name not in percentiles and counted_so_far >= rank:
+                    # The middle of a step may be below the lowest number, or above the highest.
                     percentiles[name] = min(max(middle, self._lowest), self._highest)
         mean = self._sum / self._count
         return Spread(
@@ -107,13 +114,13 @@ class ScoreTally(SpreadTally):
         self._bins = [0] * BINS
 
     def add(self, score: float) -> None:
-        """Count one."""
-        score = min(max(score, 0.0), 1.0)  # a weighted mean may end a last digit outside
+        """Count a score."""
+        score = min(max(score, 0.0), 1.0)  # by a rounding error, a weighted mean may be just outside 0 to 1
         self._bins[find_bin(score)] += 1
         self._add(score, round(score * _SCORE_STEPS))
 
     def finish(self) -> Spread | None:
-        """Return the spread of what was counted; ``None`` when there is none."""
+        """Return the spread of the scores; ``None`` if there are none."""
         steps = ((step / _SCORE_STEPS, number) for step, number in sorted(self._steps.items()))
         return self._finish(steps, tuple(self._bins))
 
@@ -122,18 +129,18 @@ class TimeTally(SpreadTally):
     """Durations, in milliseconds."""
 
     def add(self, duration_ms: float) -> None:
-        """Count one; what is no duration counts as none at all."""
+        """Count a duration; a value that is no duration, such as infinity or -1, counts as 0."""
         value = duration_ms if math.isfinite(duration_ms) and duration_ms > 0 else 0.0
         bounded = min(max(value, _SHORTEST_MS), _LONGEST_MS)
         self._add(value, round(math.log(bounded) * _TIME_STEPS))
 
     def finish(self) -> Spread | None:
-        """Return the spread of what was counted; ``None`` when there is none."""
+        """Return the spread of the durations; ``None`` if there are none."""
         steps = ((math.exp(step / _TIME_STEPS), number) for step, number in sorted(self._steps.items()))
         return self._finish(steps, ())
 
 
 def find_bin(score: float) -> int:
-    """Find the bar a score belongs to: 0.05 begins the second, and 1 is in the last."""
-    # 0.3 / 0.05 is less than 6 in binary; a score on the edge of two bars belongs to the upper one all the same.
+    """Find the index of the histogram's bar for a score: bar 1 begins at 0.05, and a score of 1 is in the last bar."""
+    # A score on the edge of two bars belongs to the upper one; 1e-9 is against rounding errors below the edge.
     return min(int(score * BINS + 1e-9), BINS - 1)

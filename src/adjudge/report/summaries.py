@@ -1,7 +1,7 @@
 """The tables of a report, each counted one judgement at a time, in memory that does not grow with how many there are.
 
-A summary begins empty, and ``add`` keeps its members right. Members whose names begin with an underscore are what
-others are computed from; they are not written.
+A summary begins empty, and ``add`` brings all of its members up to date. The public members are written to files. The
+members whose names begin with an underscore are sums and counts from which the public ones are computed.
 """
 
 from __future__ import annotations
@@ -41,27 +41,30 @@ MOST_RUBRICS = 50
 """Rubrics that are told apart: every case of a suite may bring one of its own."""
 
 MOST_SEATS = 50
+"""Judges of a chain that are told apart."""
 
 MOST_MODELS = 50
+"""Models, or changes of models, that are told apart."""
 
 T = TypeVar("T")
 
 
 class ByName(Generic[T]):
-    """Summaries by name, for a bounded number of names; what has another name is only counted."""
+    """Summaries by name, for a limited number of names, because names may be made up by anybody."""
 
     def __init__(self, most: int = MOST_NAMES) -> None:
         self.others = 0
+        """The number of times that a further name was asked for after the limit was reached."""
         self._by_name: dict[str | None, T] = {}
         self._most = most
 
-    def find(self, name: str | None, begin: Callable[[], T]) -> T | None:
-        """Find the summary of a name, or begin one; where there are too many names, it is counted, and ``None``."""
+    def find(self, name: str | None, make_summary: Callable[[], T]) -> T | None:
+        """Find the summary of a name, or make a new one; ``None`` for a new name if there are too many already."""
         if name not in self._by_name:
             if len(self._by_name) >= self._most:
                 self.others += 1
                 return None
-            self._by_name[name] = begin()
+            self._by_name[name] = make_summary()
         return self._by_name[name]
 
     def list_all(self) -> list[T]:
@@ -70,12 +73,12 @@ class ByName(Generic[T]):
 
 
 def cut_name(name: str) -> str:
-    """Cut a name that somebody else chose."""
+    """Cut a name that somebody else chose to 500 characters."""
     return cut(name, 500)
 
 
 def begin_outcomes() -> dict[str, int]:
-    """Begin to count judgements by outcome: all three, in one order."""
+    """Make empty counts of judgements, one for each of the three outcomes."""
     return dict.fromkeys(OUTCOMES, 0)
 
 
@@ -143,10 +146,11 @@ class Criteria:
                 summary.add(criterion)
 
     def finish(self) -> tuple[CriterionSummary, ...]:
-        """Return the summaries, the lowest mean first."""
+        """Return the summaries, the lowest mean first, and those without a score last."""
         summaries = self._criteria.list_all()
         for summary in summaries:
             summary.finish()
+        # A mean is at most 1, so 2 sorts after every mean.
         return tuple(sorted(summaries, key=lambda summary: summary.scores.mean if summary.scores else 2.0))
 
 
@@ -196,7 +200,7 @@ class RubricSummary:
 
 
 def begin_rubric(rubric: Rubric, *, own: bool) -> RubricSummary:
-    """Begin the summary of the cases that are judged by a rubric."""
+    """Make the empty summary of the cases that are judged by a rubric."""
     return RubricSummary(
         digest=rubric.digest,
         name=cut(rubric.name, 200),
@@ -248,9 +252,11 @@ class OwnCases:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._run_digest = terms.rubric.digest if terms.rubric is not None else ""
+        """The digest of the run's rubric; empty without one."""
         self._rubrics: ByName[RubricSummary] = ByName(MOST_RUBRICS)
         self._own = OwnSummary(needed=terms.needed)
-        self._is_any = False
+        self._has_own_cases = False
+        """True once a case came that brings something of its own."""
 
     @property
     def others(self) -> int:
@@ -262,7 +268,7 @@ class OwnCases:
         case = items[0].case
         brought = self._terms.count(case)
         if brought:
-            self._is_any = True
+            self._has_own_cases = True
             self._own.add(brought, compute_share_passed(items))
         rubric = items[0].rubric if items[0].rubric is not None else self._terms.rubric
         if rubric is None:
@@ -274,13 +280,17 @@ class OwnCases:
         return case.brings_own and is_other
 
     def finish(self) -> tuple[OwnSummary | None, tuple[RubricSummary, ...]]:
-        """Return the summary, and that of each rubric; nothing where no case brings anything."""
-        if not self._is_any:
+        """Return the summary of what cases bring, and that of each rubric, the most frequent first.
+
+        The first is ``None`` if no case brings anything, and there are no rubrics if all cases have the run's.
+        """
+        if not self._has_own_cases:
             return None, ()
         rubrics = sorted(self._rubrics.list_all(), key=lambda rubric: -rubric.cases)
         for rubric in rubrics:
             rubric.finish()
-        return self._own, tuple(rubrics) if any(rubric.own for rubric in rubrics) else ()
+        has_other_rubrics = any(rubric.own for rubric in rubrics)
+        return self._own, tuple(rubrics) if has_other_rubrics else ()
 
 
 # ---------------------------------------------------------------- rules, groups, seats and models
@@ -358,10 +368,12 @@ class GroupSummary:
                 self.mean_score = self._scores / self._scored
 
     def _add_label(self, items: Sequence[RunItem]) -> None:
+        """Count a case with a label by the share of its judgements that agree with the label."""
         agreements = [agrees_with_label(item.result, item.case.label) for item in items]
         if None not in agreements:
             self._agreeing += agreements.count(True) / len(agreements)
-            self.accuracy = make_share(self._agreeing, 1 + (self.accuracy.of if self.accuracy is not None else 0))
+            labelled_before = self.accuracy.of if self.accuracy is not None else 0
+            self.accuracy = make_share(self._agreeing, labelled_before + 1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -472,37 +484,58 @@ class ModelChange:
 
 
 class ModelChanges:
-    """The models that answered, where they are others than were asked for."""
+    """Counts the answers of other models than were asked for, or than answered first.
+
+    A result says itself if its model differs from the one that was asked for. If any name may come back (such as of an
+    alias), a result says only if the name changed within its process, so the names of all processes are compared here.
+    """
 
     def __init__(self) -> None:
         self.others = 0
+        """Answers whose change of model was not told apart."""
         self._changes: Counter[tuple[str, str, str, bool]] = Counter()
+        """Answers by judge, expected model, reported model, and whether the expected model was asked for."""
         self._names: dict[tuple[str, str], dict[str, tuple[datetime, int]]] = {}
+        """For each judge and requested model the names that were reported: when first, and how often."""
 
     def add(self, result: JudgeResult | PairResult) -> None:
         """Count the answer of each judge in one judgement."""
-        for leaf in list_answers(result):
-            if leaf.model_differs:
-                expected = leaf.model_expected or leaf.model_requested or ""
-                names = _cut_model_name(leaf.judge), _cut_model_name(expected), _cut_model_name(leaf.model or "")
-                key = (*names, not leaf.model_expected)
-                if key in self._changes or len(self._changes) < MOST_MODELS:
-                    self._changes[key] += 1
-                else:
-                    self.others += 1
-            elif leaf.model_expected and leaf.model:
-                self._add_name(leaf, leaf.model)
+        for answer in list_answers(result):
+            if answer.model_differs:
+                self._add_change(answer)
+            elif answer.model_expected and answer.model:
+                self._add_name(answer, answer.model)
 
-    def _add_name(self, leaf: JudgeResult, reported: str) -> None:
-        key = _cut_model_name(leaf.judge), _cut_model_name(leaf.model_requested or "")
+    def _add_change(self, answer: JudgeResult) -> None:
+        """Count an answer of another model than was expected."""
+        expected = answer.model_expected or answer.model_requested or ""
+        was_asked_for = not answer.model_expected
+        key = (
+            _cut_model_name(answer.judge),
+            _cut_model_name(expected),
+            _cut_model_name(answer.model or ""),
+            was_asked_for,
+        )
+        if key in self._changes or len(self._changes) < MOST_MODELS:
+            self._changes[key] += 1
+        else:
+            self.others += 1
+
+    def _add_name(self, answer: JudgeResult, reported: str) -> None:
+        """Count a name that the provider reported for the requested model."""
+        key = _cut_model_name(answer.judge), _cut_model_name(answer.model_requested or "")
+        # With too many judges and models, a new one gets counts that are not kept.
         names = self._names.setdefault(key, {}) if len(self._names) < MOST_MODELS else self._names.get(key, {})
         name = _cut_model_name(reported)
         if name in names or len(names) < MOST_MODELS:
-            first, number = names.get(name, (leaf.created_at, 0))
-            names[name] = min(first, leaf.created_at), number + 1
+            first_time, number = names.get(name, (answer.created_at, 0))
+            names[name] = min(first_time, answer.created_at), number + 1
 
     def finish(self) -> tuple[ModelChange, ...]:
-        """Return each change; that of a name between two processes of one run, which neither of them saw, as well."""
+        """Return each change, also a change of the reported name between two processes of one run.
+
+        Neither of the two processes saw such a change, so it is found here: the name that came first was expected.
+        """
         for (judge, _), names in self._names.items():
             expected = min(names, key=lambda name: names[name][0], default="")
             for name, (_, number) in names.items():
@@ -515,6 +548,7 @@ class ModelChanges:
 
 
 def _cut_model_name(name: str) -> str:
+    """Cut the name of a model or judge to 100 characters in one line; it may be made up by a server."""
     return cut(clean(name[:200], keep_lines=False), 100)
 
 
@@ -522,7 +556,7 @@ def _cut_model_name(name: str) -> str:
 
 
 def begin_confusion() -> dict[str, dict[str, int]]:
-    """Begin to count judgements by label and outcome."""
+    """Make empty counts of judgements by label and outcome."""
     return {"true": begin_outcomes(), "false": begin_outcomes()}
 
 
@@ -559,23 +593,29 @@ class LabelSummary:
 
 
 class _Moments:
-    """Scores and numbers on their way to a correlation (Welford's recurrence, so that large ones do not cancel out)."""
+    """Means and sums of squares of scores and labels, from which Pearson's correlation is computed.
+
+    They are updated by Welford's recurrence, so that large numbers do not cancel out.
+    """
 
     def __init__(self) -> None:
         self._count = 0
         self._mean_score = self._mean_label = 0.0
+        # Sums of squares, and of products, of the deviations from the means.
         self._score_squares = self._label_squares = self._products = 0.0
 
     def add(self, score: float, label: float) -> None:
+        """Add a score and the label of its case, which is a number."""
         self._count += 1
-        off_score, off_label = score - self._mean_score, label - self._mean_label
-        self._mean_score += off_score / self._count
-        self._mean_label += off_label / self._count
-        self._score_squares += off_score * (score - self._mean_score)
-        self._label_squares += off_label * (label - self._mean_label)
-        self._products += off_score * (label - self._mean_label)
+        score_deviation, label_deviation = score - self._mean_score, label - self._mean_label
+        self._mean_score += score_deviation / self._count
+        self._mean_label += label_deviation / self._count
+        self._score_squares += score_deviation * (score - self._mean_score)
+        self._label_squares += label_deviation * (label - self._mean_label)
+        self._products += score_deviation * (label - self._mean_label)
 
     def correlate(self) -> float | None:
+        """Compute the correlation; ``None`` where scores or labels do not vary."""
         scale = math.sqrt(self._score_squares) * math.sqrt(self._label_squares)
         varies = scale > 0 and math.isfinite(scale)
         return max(-1.0, min(self._products / scale, 1.0)) if varies else None
@@ -693,15 +733,15 @@ class CostSummary:
 
 
 def _list_costs(result: JudgeResult | PairResult) -> Iterator[float]:
-    """Yield the known costs of a judgement: the whole, or that of the seats or orders whose price is known."""
+    """Yield the known costs of a judgement: the cost of the whole, else those of its seats or orders that are known."""
     if result.usage is not None and result.usage.cost_usd is not None:
         yield result.usage.cost_usd
         return
-    parts = (
+    inner_results = (
         [order.result for order in result.orders] if isinstance(result, PairResult) else getattr(result, "results", ())
     )
-    for part in parts:
-        yield from _list_costs(part)
+    for inner_result in inner_results:
+        yield from _list_costs(inner_result)
 
 
 def read_preference(label: LabelValue) -> str | None:
@@ -715,6 +755,10 @@ def compute_share_passed(items: Sequence[RunItem]) -> float:
 
 
 def make_share(count: float, of: int) -> Share:
-    """Make a share whose parts are fractions: their sum may end a last digit beyond the whole."""
-    near = round(count)
-    return Share(count=float(near) if abs(count - near) < 1e-9 * max(of, 1) else count, of=of)
+    """Make a share of a count that is a sum of fractions; a count that is nearly a whole number becomes that number.
+
+    Otherwise a rounding error could make the count larger than ``of``.
+    """
+    nearest = round(count)
+    is_nearly_whole = abs(count - nearest) < 1e-9 * max(of, 1)
+    return Share(count=float(nearest) if is_nearly_whole else count, of=of)

@@ -1,6 +1,6 @@
-"""From the items of a run to its report: one pass, whatever the size.
+"""Making the report of a run: its items are counted in one pass, whatever their number.
 
-Each table of it is counted in ``summaries.py``; which cases are shown is decided in ``cases.py``.
+Each table of the report is counted in ``summaries.py``; which cases are shown is decided in ``cases.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from adjudge.judges.description import name_functions
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
-from adjudge.report.cases import MOST_CASES, Selection, find_worst
+from adjudge.report.cases import MOST_CASES, CaseSelection, find_worst_outcome
 from adjudge.report.report import Report, RunDescription, read_description
 from adjudge.report.spread import ScoreTally, TimeTally
 from adjudge.report.summaries import (
@@ -77,43 +77,49 @@ def make_report(
             return make_report(
                 opened, most_cases=most_cases, labels=labels, label_name=label_name, measurement=measurement
             )
-    by_case = _group_labels(list(labels), label_name)
-    joined = LabelJoin(by_case)
-    report = summarise(label_items(run.items(), joined), run.manifest, status=read_status(run), most_cases=most_cases)
-    if joined.missing:
-        _report_missing(joined, read_status(run), all_labels=len(joined.missing) == len(by_case))
-    if joined.other_contents:
-        logger.warning("%s: %s", OTHER_CONTENTS, f"{joined.other_contents:,}")
+    labels_by_case = _group_labels(list(labels), label_name)
+    join = LabelJoin(labels_by_case)
+    report = summarise(label_items(run.items(), join), run.manifest, status=read_status(run), most_cases=most_cases)
+    if join.missing:
+        _warn_of_missing_cases(join, read_status(run), are_all_missing=len(join.missing) == len(labels_by_case))
+    if join.other_contents:
+        logger.warning("%s: %s", OTHER_CONTENTS, f"{join.other_contents:,}")
     return report if measurement is None else replace(report, measurement=measurement)
 
 
-def _group_labels(labels: Sequence[Label], name: str | None) -> dict[str, list[Label]]:
+def _group_labels(labels: Sequence[Label], criterion: str | None) -> dict[str, list[Label]]:
     """Group people's labels by case, for one criterion or (``None``) the whole case.
 
-    Raises ``UsageError`` where labels were handed in and none of them is left.
+    Raises ``UsageError`` where labels were handed in and none of them is a person's about that.
     """
-    by_case = list_labels(labels, name)
+    by_case = list_labels(labels, criterion)
     if labels and not by_case:
-        known = sorted({repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != name})
-        about = "whole cases" if name is None else f"the criterion {name!r}"
-        remedy = f"; label_name may be {', '.join(known[:10])}" if known else "; hand in labels of people"
+        other_criteria = sorted(
+            {repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != criterion}
+        )
+        about = "whole cases" if criterion is None else f"the criterion {criterion!r}"
+        remedy = (
+            f"; label_name may be {', '.join(other_criteria[:10])}" if other_criteria else "; hand in labels of people"
+        )
         raise UsageError(flatten(f"of {len(labels):,} labels none is a person's about {about}{remedy}", 500))
     return by_case
 
 
-def _report_missing(labels: LabelJoin, status: str, *, all_labels: bool) -> None:
-    """Say which labels are of no case: a file of another data set would look like cases that nobody labelled.
+def _warn_of_missing_cases(join: LabelJoin, status: str, *, are_all_missing: bool) -> None:
+    """Log a warning on labels of cases that the run does not have.
 
-    Raises ``UsageError``.
+    Without it, a file of labels of another data set would look like a run that nobody labelled. Raises ``UsageError``
+    if none of the labelled cases is there and the run is finished.
     """
-    text = f"{labels.describe_missing('run')}: {len(labels.missing):,}"
-    if all_labels and status == "finished":  # one that is not may have judged none of them yet
+    text = f"{join.describe_missing('run')}: {len(join.missing):,}"
+    # A run that is not finished may have judged none of them yet.
+    if are_all_missing and status == "finished":
         raise UsageError(f"{text}, which is every one; hand in labels whose `case` is the id of a case of this run")
     logger.warning("%s; their labels count nowhere", text)
 
 
 def label_items(items: Iterable[RunItem], labels: LabelJoin) -> Iterator[RunItem]:
-    """Yield the items of a run, with these labels added to their cases."""
+    """Yield the items of a run, with people's labels added to their cases."""
     for item in items:
         case = labels.join(item.case)
         yield item if case is item.case else replace(item, case=case)
@@ -127,16 +133,19 @@ def read_status(run: Run) -> str:
 def summarise(
     items: Iterable[RunItem], manifest: Mapping[str, Any], *, status: str = "", most_cases: int = MOST_CASES
 ) -> Report:
-    """Summarise the items of a run; those of one case must follow each other."""
+    """Summarise the items of a run in a report; the items of one case must follow each other."""
     functions = name_functions(manifest.get("judge"))
     tally = ReportTally(read_description(manifest, status=status), most_cases, read_terms(manifest), functions)
-    for _, together in groupby(items, key=lambda item: item.place):
-        tally.add(list(together))
+    for _, items_of_case in groupby(items, key=lambda item: item.place):
+        tally.add(list(items_of_case))
     return tally.finish()
 
 
 class ReportTally:
-    """A report on its way."""
+    """The counts from which a report is made: each case is added to them, then ``finish`` makes the report.
+
+    ``terms`` are rubric and threshold of the run, and ``functions`` the names of judges in code, which cost nothing.
+    """
 
     def __init__(
         self,
@@ -146,13 +155,14 @@ class ReportTally:
         functions: Collection[str] = (),
     ) -> None:
         self._about, self._functions = about, functions
-        self._selection = Selection(most_cases)
+        self._selection = CaseSelection(most_cases)
         self._cases = 0
         self._passed = 0.0
         self._text_after = 0
         self._outcomes, self._case_outcomes = begin_outcomes(), begin_outcomes()
         self._undecided_because, self._decided_by = Counter[str](), Counter[str]()
         self._thresholds: set[float | None] = set()
+        """Different passing thresholds; at most two, which are enough to know that there is not a single one."""
         self._scores, self._durations, self._cost = ScoreTally(), TimeTally(), CostSummary()
         self._criteria, self._seats, self._pairs = Criteria(), Seats(), PairSummary()
         self._rules: ByName[RuleSummary] = ByName()
@@ -165,21 +175,21 @@ class ReportTally:
         """Count a case with all its judgements."""
         self._cases += 1
         self._passed += compute_share_passed(items)
-        self._case_outcomes[find_worst([item.result.outcome for item in items])] += 1
+        self._case_outcomes[find_worst_outcome([item.result.outcome for item in items])] += 1
         self._selection.add(items)
         self._repeats.add(items)
-        name = None if items[0].case.group is None else cut_name(items[0].case.group)
-        group = self._groups.find(name, partial(GroupSummary, name=name))
+        group_name = None if items[0].case.group is None else cut_name(items[0].case.group)
+        group = self._groups.find(group_name, partial(GroupSummary, name=group_name))
         if group is not None:
             group.add(items)
         label = items[0].case.label
         if isinstance(label, bool) and not isinstance(items[0].result, PairResult):
             self._labels.add(items, label)
-        # Criteria of one name in two rubrics are two things, so each is in the table of its rubric.
-        others = self._own.add(items)
+        # A criterion of the case's own rubric may have the name of another one in the run's, so the two are not mixed.
+        has_own_rubric = self._own.add(items)
         for item in items:
             self._add_item(item)
-            if not others:
+            if not has_own_rubric:
                 self._criteria.add(item.result)
 
     def _add_item(self, item: RunItem) -> None:
@@ -189,7 +199,7 @@ class ReportTally:
         self._decided_by[result.decided_by] += 1
         if result.undecided_because is not None:
             self._undecided_because[result.undecided_because] += 1
-        self._text_after += sum(leaf.text_after for leaf in list_answers(result))
+        self._text_after += sum(answer.text_after for answer in list_answers(result))
         self._durations.add(result.duration_ms)
         self._cost.add(result, self._functions)
         self._models.add(result)
@@ -201,21 +211,21 @@ class ReportTally:
             self._numbers.add(result.score, float(label))
 
     def _add_result(self, result: JudgeResult) -> None:
-        """Count what a comparison does not have; two thresholds are kept, enough to know that there is not one."""
+        """Count the threshold, score, rules and seats of a judgement on a single content; comparisons have none."""
         if len(self._thresholds) < 2:
             self._thresholds.add(result.threshold)
         if result.score is not None:
             self._scores.add(result.score)
-        for checked in result.rule_results:
-            name = cut_name(checked.name)
-            rule = self._rules.find(name, partial(RuleSummary, name=name))
-            if rule is not None:
-                rule.add(checked)
+        for rule_result in result.rule_results:
+            name = cut_name(rule_result.name)
+            summary = self._rules.find(name, partial(RuleSummary, name=name))
+            if summary is not None:
+                summary.add(rule_result)
         if isinstance(result, JudgeChainResult):
             self._seats.add(result.results)
 
     def finish(self) -> Report:
-        """Return the report."""
+        """Make the report of all cases that were added."""
         chain_seats = self._seats.finish()
         own_summary, rubrics = self._own.finish()
         return Report(
@@ -250,13 +260,14 @@ class ReportTally:
         )
 
     def _finish_groups(self) -> tuple[GroupSummary, ...]:
+        """Return the groups, the lowest share first; none if no case has a group."""
         groups = self._groups.list_all()
-        if {group.name for group in groups} <= {None}:
+        if all(group.name is None for group in groups):
             return ()
         return tuple(sorted(groups, key=lambda group: group.passed.rate or 0.0))
 
     def _count_left_out(self) -> dict[str, int]:
-        """Count what there was no room for, by table; a table that has all is not named."""
+        """Count, by table, the mentions of names for which the table had no room; complete tables are left out."""
         counts = {
             "criteria": self._criteria.others,
             "rules": self._rules.others,

@@ -51,18 +51,22 @@ MOST_ROWS = 20
 _UNLIMITED = 100_000
 """Columns where there is no screen."""
 
-_NAME, _LONGEST = 60, 160
+_LONGEST_NAME, _LONGEST_QUOTATION = 60, 160
+"""Characters of a name and of a quotation in a table."""
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+"""The bars of a histogram by their height in eighths, from 0."""
 
-_BAR = 20
+_BAR_LENGTH = 20
+"""Characters of the longest bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The surface that is drawn on: a terminal of so many columns, or ``None`` for a pipe or a file."""
+    """The output that is drawn on: a terminal, or a pipe or a file."""
 
     columns: int | None = None
+    """The width of the terminal, in characters; ``None`` for a pipe or a file."""
 
 
 def draw_terminal(document: Document, screen: Screen) -> str:
@@ -82,6 +86,7 @@ def _flatten(text: str) -> str:
 
 
 def _write(text: Text) -> str:
+    """Write a text as plain words; it may still have line ends and control characters in it."""
     return "".join(part if isinstance(part, str) else _write_words(part) for part in list_parts(text))
 
 
@@ -90,20 +95,24 @@ def _write_words(words: Words) -> str:
 
 
 def _shorten(text: Text) -> Text:
-    """Cut the parts of a cell's text that somebody else wrote: a table has no room for a long name."""
+    """Cut the names and quotations in a cell's text, because a table has no room for long ones."""
     if isinstance(text, tuple):
         return tuple(part if isinstance(part, str) else _shorten_words(part) for part in text)
     return text if isinstance(text, str) else _shorten_words(text)
 
 
 def _shorten_words(words: Words) -> Words:
-    longest = {"name": _NAME, "quoted": _LONGEST}.get(words.kind)
+    """Cut a name or a quotation; words of ours stay as they are."""
+    longest = {"name": _LONGEST_NAME, "quoted": _LONGEST_QUOTATION}.get(words.kind)
     return words if longest is None else replace(words, text=cut(" ".join(words.text.split()), longest))
 
 
 @singledispatch
 def _list_lines(_block: Block, _screen: Screen) -> Iterable[str]:
-    """List a block as lines; nothing for one that only a page can show."""
+    """List a block as lines; none for a block that only a page can show.
+
+    The functions below do this for one kind of block each.
+    """
     return ()
 
 
@@ -172,72 +181,83 @@ def _(block: Verdict, _screen: Screen) -> Iterable[str]:
 
 
 def _list_titled(title: Text, blocks: Iterable[Block], screen: Screen) -> list[str]:
+    """List the lines of blocks, with an empty line and the title before them, if there is a title."""
     head = ["", _flatten(_write(title))] if title else []
     return head + [line for block in blocks for line in _list_lines(block, screen)]
 
 
 def _draw_table(table: Table, screen: Screen, *, most: int | None) -> Iterator[str]:
-    """Draw a table, without its drawings if it is too wide with them; at most ``most`` rows."""
+    """Draw the first ``most`` rows of a table, without its drawings on a pipe or if it is too wide with them.
+
+    ``None`` draws all rows.
+    """
     rows = table.rows[:most]
-    places = [
-        place for place, column in enumerate(table.columns) if column.shape != "drawing" or _is_drawn(rows, place)
+    without_drawings = [index for index, column in enumerate(table.columns) if column.shape != "drawing"]
+    with_drawings = [
+        index for index, column in enumerate(table.columns) if column.shape != "drawing" or _has_drawing(rows, index)
     ]
-    if screen.columns is None:
-        places = [place for place in places if table.columns[place].shape != "drawing"]
-    drawn = _make_rows(table, rows, places, screen)
-    if screen.columns is not None and _measure_columns(drawn) > screen.columns:
-        # Better the figures than their drawings.
-        places = [place for place in places if table.columns[place].shape != "drawing"]
-        drawn = _make_rows(table, rows, places, screen)
-    yield from draw_rich(drawn, screen)
+    rich_table = _convert_table(table, rows, without_drawings if screen.columns is None else with_drawings, screen)
+    if screen.columns is not None and _measure_columns(rich_table) > screen.columns:
+        # The figures are worth more than their drawings.
+        rich_table = _convert_table(table, rows, without_drawings, screen)
+    yield from draw_rich(rich_table, screen)
     if len(table.rows) > len(rows):
         yield f"{len(rows)} of {len(table.rows):,} rows; a page has all of them"
     if table.caption:
         yield _flatten(table.caption)
 
 
-def _is_drawn(rows: Sequence[Sequence[Cell]], place: int) -> bool:
-    return any(isinstance(row[place], Drawing) for row in rows)
+def _has_drawing(rows: Sequence[Sequence[Cell]], index: int) -> bool:
+    """Return whether any row has a drawing in the column at ``index``."""
+    return any(isinstance(row[index], Drawing) for row in rows)
 
 
-def _make_rows(table: Table, rows: Sequence[Sequence[Cell]], places: Sequence[int], screen: Screen) -> RichTable:
-    """Make a table of the columns at ``places``; the first badge of a row gives its colour."""
-    columns: list[Column] = [table.columns[place] for place in places]
-    drawn = make_rich_table("", [column.name for column in columns], screen)
+def _convert_table(
+    table: Table, rows: Sequence[Sequence[Cell]], column_indexes: Sequence[int], screen: Screen
+) -> RichTable:
+    """Make rich's form of some rows and columns of a table; the first badge of a row gives the row its colour."""
+    columns: list[Column] = [table.columns[index] for index in column_indexes]
+    rich_table = make_rich_table("", [column.name for column in columns], screen)
     for row in rows:
-        cells = [row[place] for place in places]
-        state = next((cell.state for cell in cells if isinstance(cell, Badge)), "")
-        add_rich_row(drawn, *map(_draw_cell, cells), style=COLOURS.get(state))
-    return drawn
+        cells = [row[index] for index in column_indexes]
+        states = [cell.state for cell in cells if isinstance(cell, Badge)]
+        add_rich_row(rich_table, *map(_draw_cell, cells), style=COLOURS.get(states[0] if states else ""))
+    return rich_table
 
 
 def _draw_cell(cell: Cell) -> str:
+    """Draw a cell as text: a sign and a word for a badge, characters for a drawing, else its words."""
     if cell is None:
         return ""
     if isinstance(cell, Badge):
         return f"{SIGNS.get(cell.state, '')} {cell.word}".strip()
-    return _draw(cell) if isinstance(cell, Drawing) else _flatten(_write(_shorten(cell)))
+    return _draw_drawing(cell) if isinstance(cell, Drawing) else _flatten(_write(_shorten(cell)))
 
 
-def _draw(drawing: Drawing) -> str:
+def _draw_drawing(drawing: Drawing) -> str:
     """Draw in one line: a histogram, a bar, or a dot for an estimate on the line between its limits."""
     if drawing.form == "spark":
         return draw_bins(drawing.bins)
     if drawing.form == "bar":
-        return "█" * round(_BAR * drawing.value)
-    low, high = (drawing.value if limit is None else limit for limit in (drawing.low, drawing.high))
-    first, dot, last = (round((_BAR - 1) * min(max(share, 0.0), 1.0)) for share in (low, drawing.value, high))
-    return "".join("●" if place == dot else "─" if first <= place <= last else " " for place in range(_BAR))
+        return "█" * round(_BAR_LENGTH * drawing.value)
+    low = drawing.value if drawing.low is None else drawing.low
+    high = drawing.value if drawing.high is None else drawing.high
+    # The positions of the limits and of the dot on the line, whose ends are 0 and 1.
+    first, dot, last = (round((_BAR_LENGTH - 1) * min(max(share, 0.0), 1.0)) for share in (low, drawing.value, high))
+    return "".join(
+        "●" if position == dot else "─" if first <= position <= last else " " for position in range(_BAR_LENGTH)
+    )
 
 
 def draw_bins(bins: Sequence[int]) -> str:
-    """Draw a histogram in one line; a bar that is not empty is seen."""
-    most = max(bins, default=0) or 1
-    return "".join(_BLOCKS[-(-8 * number // most)] for number in bins)
+    """Draw a histogram in one line of bars; a bar that is not empty is at least an eighth high, so that it is seen."""
+    highest = max(bins, default=0) or 1
+    # Rounded up, in whole numbers.
+    return "".join(_BLOCKS[-(-8 * number // highest)] for number in bins)
 
 
 def make_rich_table(title: str, columns: Sequence[str], screen: Screen, *, whole: int = 0) -> RichTable:
-    """Make an empty table: lines around the cells on a screen, plain columns elsewhere.
+    """Make an empty table with these columns: with lines around the cells on a screen, without them elsewhere.
 
     The first ``whole`` columns hold short words and are not broken over lines; no column's texts are cut off.
     """
@@ -269,7 +289,7 @@ def add_rich_row(table: RichTable, *cells: str, style: str | None = None) -> Non
 
 
 def draw_rich(drawing: object, screen: Screen) -> list[str]:
-    """Draw what rich can draw, as lines; colours and boxes only on a screen."""
+    """Draw a table, or another value that rich can draw, as lines; colours and boxes only on a screen."""
     from rich.console import Console
     from rich.table import Table as RichTable
 
@@ -285,7 +305,7 @@ def draw_rich(drawing: object, screen: Screen) -> list[str]:
         emoji=False,
     )
     if is_screen and isinstance(drawing, RichTable) and _measure_columns(drawing) > console.width:
-        # Better the spaces beside the lines than words.
+        # Too wide: leave out the spaces beside the lines, so that fewer words are broken.
         drawing.padding = 0  # type: ignore[assignment] - rich takes what unpacks to four sides
     console.print(drawing)
     return [line if is_screen else line.rstrip() for line in text.getvalue().splitlines()]

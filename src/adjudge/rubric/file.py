@@ -42,10 +42,10 @@ SHIPPED_RUBRICS = (
 )
 
 
-_THRESHOLDS = ("passing_threshold", "passingThreshold", "passThreshold", "passingScore", "threshold")
+_THRESHOLD_KEYS = ("passing_threshold", "passingThreshold", "passThreshold", "passingScore", "threshold")
 
 # "$schema" is how editors bind a JSON file to a schema; it says nothing about the rubric.
-_RUBRIC_KEYS = ("schema", "$schema", "name", *_THRESHOLDS, "scale", "model", "criteria")
+_RUBRIC_KEYS = ("schema", "$schema", "name", *_THRESHOLD_KEYS, "scale", "model", "criteria")
 
 _CRITERION_KEYS = tuple(field.name for field in fields(Criterion))
 
@@ -102,17 +102,19 @@ def rubric_schema() -> dict[str, Any]:
 
 
 def _read_rubric(document: Any, place: Place) -> Rubric:
-    """Read a rubric from a file's data; raise ``UsageError`` that names the place of the fault."""
+    """Read a rubric from a file's data; raise ``UsageError`` that names the place of the mistake."""
     members = check_keys(document, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
     if members.pop("schema", SCHEMA) != SCHEMA:
         raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(document['schema'])}")
     members.pop("$schema", None)
-    used = [key for key in _THRESHOLDS if key in members]
-    if len(used) > 1:
-        raise place.at(used[1]).error(f"{used[0]} and {used[1]} both give the passing threshold; keep one")
-    key = used[0] if used else _THRESHOLDS[0]
-    if used:
-        members["passing_threshold"] = members.pop(key)
+    threshold_keys = [threshold_key for threshold_key in _THRESHOLD_KEYS if threshold_key in members]
+    if len(threshold_keys) > 1:
+        raise place.at(threshold_keys[1]).error(
+            f"{threshold_keys[0]} and {threshold_keys[1]} both give the passing threshold; keep one"
+        )
+    threshold_key = threshold_keys[0] if threshold_keys else _THRESHOLD_KEYS[0]
+    if threshold_keys:
+        members["passing_threshold"] = members.pop(threshold_key)
     if not isinstance(members["criteria"], list | tuple):
         raise place.at("criteria").error(f"must be a list of criteria, got {show(members['criteria'])}")
     _check_model(members.get("model"), place.at("model"))
@@ -124,11 +126,12 @@ def _read_rubric(document: Any, place: Place) -> Rubric:
         return Rubric(**complete)
     except UsageError as error:
         path = _find_faulty_path(members, criteria)
-        raise place.at(*[key if step == "passing_threshold" else step for step in path]).error(error) from None
+        path_in_file = [threshold_key if step == "passing_threshold" else step for step in path]
+        raise place.at(*path_in_file).error(error) from None
 
 
 def _read_criterion(row: Any, place: Place) -> Criterion:
-    """Read a criterion from a file's data; raise ``UsageError`` that names the place of the fault."""
+    """Read a criterion from a file's data; raise ``UsageError`` that names the place of the mistake."""
     members = check_keys(row, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
     if not isinstance(members.get("rule", {}), str | Mapping):
         problem = f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(members['rule'])}"
@@ -141,16 +144,17 @@ def _read_criterion(row: Any, place: Place) -> Criterion:
 
 
 def _check_model(model: Any, place: Place) -> None:
-    """Refuse here what ``Rubric`` refuses as well, in a sentence that names the place once.
+    """Raise ``UsageError``, which names the place, for a model that a rubric may not name.
 
-    A rubric is data: whoever writes one names a model, and neither a key, an address for it, a file nor code.
+    ``Rubric`` refuses it as well. A rubric is data: it names a model, and no key, no address for a key, no file and no
+    code.
     """
     if not isinstance(model, str):
         return
     prefix = model.strip().partition(":")[0]
     if "?" not in model and prefix not in ("python", "replay"):
         return
-    name = show(model.partition("?")[0]) if "@" not in model else "the address"  # which may hold a password
+    name = show(model.partition("?")[0]) if "@" not in model else "the address"  # an address may hold a password
     fault = "options after '?'" if "?" in model else f"the prefix {prefix}:"
     raise place.error(
         f"{name} has {fault}; a rubric may name a provider's model and nothing else, the rest belongs to the judge"
@@ -158,6 +162,7 @@ def _check_model(model: Any, place: Place) -> None:
 
 
 def _check_rules(criteria: Any, place: Place) -> None:
+    """Raise ``UsageError`` for more criteria with a rule than a file may have."""
     count = sum(isinstance(criterion, Mapping) and criterion.get("rule") is not None for criterion in criteria)
     if count > MAX_RULES:
         problem = f"{count:,} criteria have a rule, and at most {MAX_RULES} may; split the rubric"
@@ -165,8 +170,8 @@ def _check_rules(criteria: Any, place: Place) -> None:
 
 
 def _check_levels(members: Mapping[str, Any], place: Place) -> None:
-    """Raise ``UsageError`` for levels that are no mapping, fewer than two, or named by a text that is no number."""
-    levels = members.get("levels", {0: "", 1: ""})
+    """Raise ``UsageError`` for levels that are no mapping, fewer than two, or with a key that is no number."""
+    levels = members.get("levels", {0: "", 1: ""})  # without levels, an example of right ones
     if not isinstance(levels, Mapping) or len(levels) < 2:
         raise place.error(
             f"levels map two or more scores to their meaning, like {{0: bad, 1: good}}; got {show(levels)}"
@@ -177,22 +182,24 @@ def _check_levels(members: Mapping[str, Any], place: Place) -> None:
 
 
 def _check_unique(criteria: list[Criterion], place: Place) -> None:
-    """Raise ``UsageError`` at the place of a criterion that has the name of an earlier one."""
-    first: dict[str, int] = {}
+    """Raise ``UsageError`` at the place of a criterion whose name an earlier one has."""
+    first_index: dict[str, int] = {}
     for index, criterion in enumerate(criteria):
-        if criterion.name in first:
-            problem = (
-                f"{quote(criterion.name)} is already the name of criteria[{first[criterion.name]}]; give each its own"
-            )
+        if criterion.name in first_index:
+            earlier = first_index[criterion.name]
+            problem = f"{quote(criterion.name)} is already the name of criteria[{earlier}]; give each its own"
             raise place.at("criteria", index, "name").error(problem)
-        first[criterion.name] = index
+        first_index[criterion.name] = index
 
 
 def _find_faulty_path(members: Mapping[str, Any], criteria: list[Criterion]) -> tuple[str | int, ...]:
-    """Find the key of a refused rubric that is at fault: the first that is refused on its own, as they are checked."""
-    placeholder = (Criterion(name="x", description="x"),)
+    """Find the key or the criterion for which ``Rubric`` refuses these members.
+
+    It is the first with which a rubric that is right otherwise is refused, in the order in which they are checked.
+    """
+    valid_criteria = (Criterion(name="x", description="x"),)
     for key in ("name", "passing_threshold", "scale", "model"):
-        if key in members and _is_refused(Rubric, {"name": "x", "criteria": placeholder, key: members[key]}):
+        if key in members and _is_refused(Rubric, {"name": "x", "criteria": valid_criteria, key: members[key]}):
             return (key,)
     scale = {"scale": members["scale"]} if "scale" in members else {}
     for index, criterion in enumerate(criteria):
@@ -202,6 +209,7 @@ def _find_faulty_path(members: Mapping[str, Any], criteria: list[Criterion]) -> 
 
 
 def _find_faulty_member(members: Mapping[str, Any]) -> tuple[str, ...]:
+    """Find the first key with which a criterion that is right otherwise is refused; empty if there is none."""
     for key in _CRITERION_KEYS:
         if key in members and _is_refused(Criterion, {"name": "x", "description": "x", key: members[key]}):
             return (key,)
@@ -209,6 +217,7 @@ def _find_faulty_member(members: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bool:
+    """Return whether a class refuses these arguments with a ``UsageError``."""
     try:
         kind(**arguments)
     except UsageError:
@@ -216,19 +225,19 @@ def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bo
     return False
 
 
-_SENTENCE = ("; a sentence is given as ", Argument("criteria"), ", and to a gate as a rubric with one criterion")
+_SENTENCE_HINT = ("; a sentence is given as ", Argument("criteria"), ", and to a gate as a rubric with one criterion")
 
 
 @lru_cache(maxsize=len(SHIPPED_RUBRICS))
 def _load_shipped(name: str) -> Rubric:
     """Load a shipped rubric.
 
-    Raises ``UsageError`` for another name; its hint depends on whether that looks like a sentence, a file or a typo.
+    Raises ``UsageError`` for another name, with advice for a sentence, for the name of a file, or for a typing mistake.
     """
     if name in SHIPPED_RUBRICS:
         text = (files("adjudge.rubric") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
         return read_rubric(text, format="yaml", where=f"shipped rubric {name!r}")
-    hint: tuple[object, ...] = _SENTENCE if " " in name.strip() else (suggest(name, SHIPPED_RUBRICS),)
+    hint: tuple[object, ...] = _SENTENCE_HINT if " " in name.strip() else (suggest(name, SHIPPED_RUBRICS),)
     if name and Path(name).exists():
         hint = (f"; for the file of that name write ./{name}",)
     raise UsageError(

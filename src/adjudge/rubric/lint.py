@@ -36,14 +36,14 @@ STRICT, LENIENT = 0.95, 0.5
 
 _KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
-_MUST = re.compile(r"\b(critical|must|mandatory|non-negotiable)\b", re.IGNORECASE)
+_MUST_WORDS = re.compile(r"\b(critical|must|mandatory|non-negotiable)\b", re.IGNORECASE)
 
-_UMBRELLAS = frozenset({
+_UMBRELLA_WORDS = frozenset({
     "accuracy", "code", "code-quality", "content", "correctness", "criteria", "design", "documentation", "general",
     "good", "overall", "performance", "quality", "response", "security", "style", "testing", "tests",
 })  # fmt: skip
 
-_SHORT, _SHORT_UNDER_UMBRELLA = 4, 8
+_SHORT_DESCRIPTION, _SHORT_DESCRIPTION_OF_UMBRELLA = 4, 8
 """A description of at most this many words, and without a number, says too little to measure."""
 
 
@@ -68,6 +68,7 @@ def lint_rubric(rubric: Rubric) -> tuple[Advice, ...]:
 
 
 def _lint_threshold(rubric: Rubric) -> Iterator[Advice]:
+    """Yield advice on a passing threshold that is too high or too low."""
     value, where = rubric.passing_threshold, "passing_threshold"
     if value >= STRICT:
         message = f"{value:g} leaves no room for a judge's noise; use about 0.7 and put a threshold on what must hold"
@@ -102,20 +103,22 @@ def _lint_criterion(criterion: Criterion, where: str) -> Iterator[Advice]:
     if _is_vague(criterion):
         message = f"{quote(description, 60)} for {name} cannot be measured; say what to look for, with an example"
         yield Advice(code="vague-criterion", where=f"{where}.description", message=message)
-    must = _MUST.search(f"{criterion.name} {description}")
-    if must and criterion.threshold is None:
-        message = f"{name} says {quote(must.group())} but a low score cannot fail the rubric; give it a threshold"
+    must_word = _MUST_WORDS.search(f"{criterion.name} {description}")
+    if must_word and criterion.threshold is None:
+        message = f"{name} says {quote(must_word.group())} but a low score cannot fail the rubric; give it a threshold"
         yield Advice(code="must-without-threshold", where=f"{where}.threshold", message=message)
 
 
 def _is_vague(criterion: Criterion) -> bool:
+    """Return whether a criterion is described in few words and without a number, so that nothing can be measured."""
     # A rule measures by itself, and levels say what each score means.
     if criterion.rule is not None or criterion.levels or any(letter.isdigit() for letter in criterion.description):
         return False
-    limit = _SHORT_UNDER_UMBRELLA if criterion.name.lower() in _UMBRELLAS else _SHORT
+    limit = _SHORT_DESCRIPTION_OF_UMBRELLA if criterion.name.lower() in _UMBRELLA_WORDS else _SHORT_DESCRIPTION
     return len(criterion.description.split()) <= limit
 
 
 def _to_kebab(name: str) -> str:
+    """Return a name in kebab-case, as an example for a message."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name)
     return quote(re.sub(r"[^a-z0-9]+", "-", spaced.lower()).strip("-") or "error-handling", 60)

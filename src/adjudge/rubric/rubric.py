@@ -23,7 +23,7 @@ from adjudge.rules.shipped import as_rule
 
 DEFAULT_THRESHOLD = 0.7
 
-_PER = ("run", "turn", "call")
+_PER_VALUES = ("run", "turn", "call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Criterion:
     """``call`` or ``turn``: the content is an agent's run, each of its calls or turns is judged, and the lowest score
     counts."""
 
-    if TYPE_CHECKING:  # what may be handed in is wider than what is then there
+    if TYPE_CHECKING:  # more types may be handed in than the fields have afterwards
 
         def __init__(
             self,
@@ -113,16 +113,16 @@ class Criterion:
     def __post_init__(self) -> None:
         _check_text("a criterion's name", self.name)
         _check_text(f"criterion {self.name!r}: the description", self.description)
-        _set(self, "weight", _check_weight(self.name, self.weight))
+        _set_field(self, "weight", _check_weight(self.name, self.weight))
         if self.threshold is not None:
-            _set(self, "threshold", check_share("threshold", self.threshold, where=f"criterion {self.name!r}"))
-        _set(self, "levels", _read_levels(self.name, self.levels))
+            _set_field(self, "threshold", check_share("threshold", self.threshold, where=f"criterion {self.name!r}"))
+        _set_field(self, "levels", _read_levels(self.name, self.levels))
         examples = _check_list(self.examples, f"criterion {self.name!r}: examples")
-        _set(self, "examples", tuple(_read_example(self.name, example) for example in examples))
+        _set_field(self, "examples", tuple(_read_example(self.name, example) for example in examples))
         check_flag("quote", self.quote, where=f"criterion {self.name!r}")
         if self.rule is not None:
-            _set(self, "rule", _read_rule(self.name, self.rule))
-        check_choice("per", self.per, _PER, where=f"criterion {self.name!r}")
+            _set_field(self, "rule", _read_rule(self.name, self.rule))
+        check_choice("per", self.per, _PER_VALUES, where=f"criterion {self.name!r}")
         if self.per != "run" and self.rule is not None:
             raise UsageError(
                 f"criterion {self.name!r} has a rule and per: {self.per}; a rule reads the whole run, so leave per out",
@@ -191,20 +191,20 @@ class Rubric:
         _check_text("a rubric's name", self.name)
         rows = _check_list(self.criteria, f"rubric {self.name!r}: criteria")
         criteria = tuple(_read_criterion(row) for row in rows)
-        _set(self, "criteria", criteria)
+        _set_field(self, "criteria", criteria)
         _check_names(self.name, [criterion.name for criterion in criteria])
-        _check_sum(self.name, [criterion.weight for criterion in criteria])
-        _set(self, "has_rules", any(criterion.rule is not None for criterion in criteria))
-        _set(self, "has_parts", any(criterion.per != "run" for criterion in criteria))
-        _set(self, "total_weight", math.fsum(criterion.weight for criterion in criteria))
+        _check_total_weight(self.name, [criterion.weight for criterion in criteria])
+        _set_field(self, "has_rules", any(criterion.rule is not None for criterion in criteria))
+        _set_field(self, "has_parts", any(criterion.per != "run" for criterion in criteria))
+        _set_field(self, "total_weight", math.fsum(criterion.weight for criterion in criteria))
         threshold = check_share("passing_threshold", self.passing_threshold, where=f"rubric {self.name!r}")
-        _set(self, "passing_threshold", threshold)
-        _set(self, "scale", _check_scale(self.name, self.scale))
+        _set_field(self, "passing_threshold", threshold)
+        _set_field(self, "scale", _check_scale(self.name, self.scale))
         if self.model is not None:
             _check_text(f"rubric {self.name!r}: model", self.model)
-            _refuse_options(self.name, self.model)
+            _check_model(self.name, self.model)
         _check_on_scale(self)
-        _set(self, "digest", hashlib.sha256(_encode_canonical(self.name, self.to_dict())).hexdigest())
+        _set_field(self, "digest", hashlib.sha256(_encode_canonical(self.name, self.to_dict())).hexdigest())
 
     def __hash__(self) -> int:
         # Every judgement looks its rubric up; hashing all criteria each time would cost more than reading the reply.
@@ -239,10 +239,12 @@ def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: fl
         if any(isinstance(text, Mapping) for text in texts):
             remedy = "; for weights and thresholds give a rubric: rubric={'name': ..., 'criteria': [...]}"
         raise UsageError(f"criteria must be sentences, got {show(criteria)}{remedy}", argument="criteria")
-    named = sentences if isinstance(sentences, Mapping) else _name_sentences(sentences)
-    name = _find_name(sentences[0]) if not isinstance(sentences, Mapping) and len(sentences) == 1 else "criteria"
+    sentence_by_name = sentences if isinstance(sentences, Mapping) else _name_sentences(sentences)
+    name = _make_name(sentences[0]) if not isinstance(sentences, Mapping) and len(sentences) == 1 else "criteria"
     return _make_worded_rubric(
-        name, tuple(named.items()), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold)
+        name,
+        tuple(sentence_by_name.items()),
+        DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold),
     )
 
 
@@ -251,22 +253,22 @@ _LONGEST_NAME = 48
 
 
 def _name_sentences(sentences: Sequence[str]) -> Mapping[str, str]:
-    """Map names made of the words of sentences to the sentences. Raises ``UsageError``."""
-    named: dict[str, str] = {}
+    """Map a name, which is made of a sentence's words, to each sentence. Raises ``UsageError`` for a repeated one."""
+    sentence_by_name: dict[str, str] = {}
     for sentence in sentences:
-        if sentence in named.values():
+        if sentence in sentence_by_name.values():
             raise UsageError(f"criteria: {show(sentence)} is given twice; leave one out", argument="criteria")
-        name = base = _find_name(sentence).lower().replace(" ", "-")
+        name = base = _make_name(sentence).lower().replace(" ", "-")
         number = 1
-        while name in named:  # two long sentences that begin alike
+        while name in sentence_by_name:  # long sentences that begin alike have the same words as a name
             number += 1
             name = f"{base}-{number}"
-        named[name] = sentence
-    return named
+        sentence_by_name[name] = sentence
+    return sentence_by_name
 
 
-def _find_name(sentence: str) -> str:
-    """Find the words of a sentence that are its name; ``criteria`` where it has none."""
+def _make_name(sentence: str) -> str:
+    """Make a name of a sentence's first words; ``criteria`` if it has none."""
     words = re.findall(r"\w+", sentence)
     while len(words) > 1 and len(" ".join(words)) > _LONGEST_NAME:
         words.pop()
@@ -276,7 +278,7 @@ def _find_name(sentence: str) -> str:
 def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Sequence[float] = (0.0, 1.0)) -> Rubric:
     """Make a rubric that passes when every criterion with a weight reaches its own threshold, which each of them needs.
 
-    Its passing threshold is the mean that follows from that: it fails nothing more, and does not read as a low one.
+    Its passing threshold is the weighted mean of their thresholds: that fails nothing more, and does not look too low.
     """
     gating = [criterion for criterion in criteria if criterion.weight]
     needed = math.fsum(criterion.weight * (criterion.threshold or 0.0) for criterion in gating)
@@ -286,22 +288,24 @@ def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Seque
 
 @lru_cache(maxsize=256)
 def _make_worded_rubric(name: str, sentences: tuple[tuple[str, str], ...], threshold: float) -> Rubric:
-    criteria = tuple(Criterion(name=each, description=text) for each, text in sentences)
+    """Make a rubric whose criteria are pairs of a name and a sentence; equal ones are made once."""
+    criteria = tuple(Criterion(name=criterion_name, description=sentence) for criterion_name, sentence in sentences)
     return Rubric(name=name, criteria=criteria, passing_threshold=threshold)
 
 
-def _set(value: Any, name: str, to: Any) -> None:
-    object.__setattr__(value, name, to)
+def _set_field(instance: Any, name: str, value: Any) -> None:
+    """Set a field of a frozen dataclass, while it is made."""
+    object.__setattr__(instance, name, value)
 
 
-def _refuse_options(rubric: str, model: str) -> None:
+def _check_model(rubric: str, model: str) -> None:
     """Raise ``UsageError`` for a rubric's model that has options, runs code or reads a file."""
     # key_env and base_url would let whoever writes a rubric send any key of this machine to any host; python: would
     # let it run code, and replay: read a file. A rubric is data.
-    name, mark, _ = model.strip().partition("?")
-    if mark or name.startswith(("python:", "replay:")):
-        fault = "options after '?'" if mark else f"the prefix {name.partition(':')[0]}:"
-        subject = "the model" if "@" in name else f"model {show(name)}"  # what stands before @ may be a password
+    name, question_mark, _ = model.strip().partition("?")
+    if question_mark or name.startswith(("python:", "replay:")):
+        fault = "options after '?'" if question_mark else f"the prefix {name.partition(':')[0]}:"
+        subject = "the model" if "@" in name else f"model {show(name)}"  # the text before @ may be a password
         raise UsageError(
             f"rubric {rubric!r}: {subject} has {fault}; a rubric may name a provider's model and nothing else, "
             "the rest belongs to the judge"
@@ -309,11 +313,13 @@ def _refuse_options(rubric: str, model: str) -> None:
 
 
 def _check_text(label: str, value: Any) -> None:
+    """Raise ``UsageError``, which calls the value ``label``, for anything but a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
         raise UsageError(f"{label} must be a text that is not empty, got {show(value)}")
 
 
 def _check_weight(name: str, value: Any) -> float:
+    """Return a criterion's weight as a float, with 0.0 for -0.0. Raises ``UsageError`` for an invalid one."""
     if not is_finite(value) or value < 0:
         raise UsageError(
             f"criterion {name!r}: weight must be a finite number of at least 0, got {show(value)}", argument="weight"
@@ -321,8 +327,9 @@ def _check_weight(name: str, value: Any) -> float:
     return float(value) + 0.0
 
 
-def _check_sum(rubric: str, weights: list[float]) -> None:
-    total = sum(weights)  # not fsum, which raises where this gives infinity
+def _check_total_weight(rubric: str, weights: list[float]) -> None:
+    """Raise ``UsageError`` for weights whose sum is 0, or too large for a float."""
+    total = sum(weights)  # not fsum, which raises an error where the sum is infinite
     if total == 0:
         raise UsageError(f"rubric {rubric!r}: the weights sum to 0; give at least one criterion a weight above 0")
     if not math.isfinite(total):
@@ -332,8 +339,8 @@ def _check_sum(rubric: str, weights: list[float]) -> None:
 def _check_scale(name: str, value: Any) -> tuple[float, float]:
     """Return a scale as two floats, the lowest first, with 0.0 for -0.0. Raises ``UsageError`` for anything else."""
     numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    good = all(is_finite(number) for number in numbers)
-    if len(numbers) != 2 or not good or not numbers[0] < numbers[1]:
+    are_finite = all(is_finite(number) for number in numbers)
+    if len(numbers) != 2 or not are_finite or not numbers[0] < numbers[1]:
         raise UsageError(
             f"rubric {name!r}: scale must be two numbers, lowest first, like [0, 1]; got {show(value)}",
             argument="scale",
@@ -367,22 +374,22 @@ def _check_on_scale(rubric: Rubric) -> None:
 
 
 def _read_levels(name: str, value: Any) -> tuple[tuple[float, str], ...]:
-    """Read the levels of a criterion, and return score and meaning of each, the lowest first. Raises ``UsageError``."""
+    """Read the levels of a criterion as pairs of score and meaning, the lowest first. Raises ``UsageError``."""
     pairs: Iterable[Any] = (
         value.items() if isinstance(value, Mapping) else _check_list(value, f"criterion {name!r}: levels")
     )
     levels: list[tuple[float, str]] = []
     for pair in pairs:
-        score, text = pair if isinstance(pair, Sequence) and len(pair) == 2 else (None, None)
+        score, meaning = pair if isinstance(pair, Sequence) and len(pair) == 2 else (None, None)
         try:
             number = float(score)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             number = math.nan
-        if isinstance(score, bool) or not math.isfinite(number) or not isinstance(text, str):
+        if isinstance(score, bool) or not math.isfinite(number) or not isinstance(meaning, str):
             raise UsageError(
                 f"criterion {name!r}: a level is a score and its meaning, like 0.5: fair; got {show(pair)}"
             )
-        levels.append((number + 0.0, text))
+        levels.append((number + 0.0, meaning))  # 0.0 for -0.0
     if len({score for score, _ in levels}) != len(levels) or len(levels) == 1:
         raise UsageError(
             f"criterion {name!r}: levels must be at least two different scores, got {show(levels)}", argument="levels"
@@ -407,6 +414,7 @@ def _read_example(name: str, value: Any) -> Example:
 
 
 def _read_rule(name: str, value: Any) -> Rule:
+    """Read the rule of a criterion. Raises ``UsageError`` that names the criterion."""
     try:
         return as_rule(value, name=name)
     except UsageError as error:
@@ -426,18 +434,20 @@ def _read_criterion(value: Any) -> Criterion:
 
 
 def _check_list(value: Any, label: str) -> Sequence[Any]:
+    """Return an iterable as a list. Raises ``UsageError``, which calls it ``label``, for a text or a mapping."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise UsageError(f"{label} must be a list, got {type(value).__name__}")
     return list(value)
 
 
 def _format_number(value: float) -> str:
+    """Write a number as short as possible, so that reading it gives the same number."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 
 
 def _encode_canonical(name: str, data: Mapping[str, Any]) -> bytes:
-    """Encode a rubric's data as JSON with sorted keys, of which its digest is made.
+    """Encode a rubric's data as JSON with sorted keys, of which its digest is computed.
 
     Raises ``UsageError`` for a text with a lone surrogate.
     """

@@ -1,8 +1,8 @@
 """Rules on what an agent did: ``trajectory``, ``files``, ``arguments``, ``limits``, ``no_errors`` and ``no_repeats``.
 
-All of them speak of something that did not happen: no other call, no other file, no more than so many. A run that is
-not complete, and content that is no run, cannot show that, so they fail. Names and paths are compared as the rules on
-calls compare them: to the letter where something is demanded, and with what resembles it where it is refused.
+All of them check that something did not happen: no other call, no other file, no more than so many. An incomplete run,
+and content that is no run, cannot show that, so the rules fail on them. Names and paths are compared as in the rules on
+calls: a demanded one must be equal, and a refused one also matches names that only look like it.
 
 ``called``, ``not_called`` and ``call_order`` are in ``tool_calls.py``, ``commands`` in ``commands.py``.
 """
@@ -45,37 +45,38 @@ _NO_CALL = "has a tool and arguments that are no call"
 _MODES = {"strict", "in_order", "unordered", "subset", "superset"}
 
 _SPELLINGS = {"exact": "strict", "any_order": "superset"}
-"""The names of other tools for a mode, in lower case."""
+"""Names that other tools have for a mode, in lower case, and the name of the mode here."""
 
 _MATCHES = ("exact", "subset", "superset", "ignore")
 
 MOST_EXPECTED = 100
-"""Calls of one trajectory."""
+"""The largest number of calls in one trajectory."""
 
 
-def read_run_of(content: Any) -> AgentRun | str:
-    """Return content that is a complete run; otherwise why it is none."""
+def read_complete_run(content: Any) -> AgentRun | str:
+    """Return the content if it is a complete ``AgentRun``; otherwise a message that says why it is not."""
     if not isinstance(content, AgentRun):
         return _NO_RUN
     return describe_incomplete(content) or content
 
 
 _CALL_MEMBERS = frozenset({"tool", "server", "cwd", "agent", "arguments", "files", "links", "files_not_bound"})
-"""Members of a call as a guard of tool calls puts it to a gate."""
+"""Keys of the mapping that a tool guard passes to a gate for one call."""
 
 
-def read_calls_of(content: Any) -> tuple[AgentCall, ...] | str:
-    """Return the calls of a complete run, or the one that a tool guard asks about; otherwise why there are none.
+def read_complete_calls(content: Any) -> tuple[AgentCall, ...] | str:
+    """Return the calls of a complete run, or the single call that a tool guard asks about; otherwise an error message.
 
-    For rules on what each call is. Rules on what did not happen need a run, since one call says nothing of the others.
+    For rules that look at each call by itself. Rules on what did not happen need a whole run: use
+    ``read_complete_run``.
     """
     if isinstance(content, Mapping) and {"tool", "arguments"} <= content.keys() <= _CALL_MEMBERS:
         tool, arguments = content["tool"], content["arguments"]
         is_call = isinstance(tool, str) and bool(tool.strip()) and isinstance(arguments, Mapping)
-        # By its joined name, a server's tool is not taken for the agent's own that is called alike.
+        # The server's name goes in front, so that its tool is not taken for an agent's own tool of the same name.
         name = tool if content.get("server") is None else f"{content['server']}__{tool}"
         return (AgentCall(tool=name, arguments=dict(arguments)),) if is_call else _NO_CALL
-    run = read_run_of(content)
+    run = read_complete_run(content)
     return run if isinstance(run, str) else run.calls
 
 
@@ -83,7 +84,7 @@ def read_calls_of(content: Any) -> tuple[AgentCall, ...] | str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
+class _ExpectedCall:
     name: ToolName
     arguments: Mapping[str, Any] | None
 
@@ -95,11 +96,11 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
     check_choice("mode", chosen, _MODES, where="rule trajectory")
     check_choice("arguments", arguments, _MATCHES, where="rule trajectory")
 
-    def fits(call: AgentCall, wanted: _Expected) -> bool:
+    def fits(call: AgentCall, wanted: _ExpectedCall) -> bool:
         return wanted.name.equals(call.tool) and _fit_arguments(call.arguments, wanted.arguments, arguments)
 
     def check(content: Any) -> RuleResult:
-        run = read_run_of(content)
+        run = read_complete_run(content)
         if isinstance(run, str):
             return fail(run)
         problem = _find_deviation(run.calls, expected, chosen, fits)
@@ -108,7 +109,7 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
     return check
 
 
-def _read_expected(calls: Any) -> list[_Expected]:
+def _read_expected(calls: Any) -> list[_ExpectedCall]:
     """Read the calls that ``trajectory`` expects, each a name or a tool with arguments. Raises ``UsageError``."""
     if not isinstance(calls, list | tuple) or not 0 < len(calls) <= MOST_EXPECTED:
         raise UsageError(
@@ -123,12 +124,12 @@ def _read_expected(calls: Any) -> list[_Expected]:
                 f"rule trajectory: a call is a name or {{'tool': ..., 'arguments': ...}}; got {show(call)}"
             )
         [name] = read_tool_names("trajectory", members["tool"] if isinstance(members["tool"], str) else "")
-        expected.append(_Expected(name, read_tool_arguments("trajectory", members.get("arguments"))))
+        expected.append(_ExpectedCall(name, read_tool_arguments("trajectory", members.get("arguments"))))
     return expected
 
 
 def _fit_arguments(arguments: Any, wanted: Mapping[str, Any] | None, match: str) -> bool:
-    """Return whether a call's arguments are those that are wanted, under ``match``."""
+    """Return whether a call's arguments fit the wanted ones, in the way that ``match`` (one of ``_MATCHES``) names."""
     if wanted is None or match == "ignore":
         return True
     if not isinstance(arguments, dict):
@@ -142,56 +143,67 @@ def _fit_arguments(arguments: Any, wanted: Mapping[str, Any] | None, match: str)
 
 def _find_deviation(
     calls: Sequence[AgentCall],
-    expected: Sequence[_Expected],
+    expected: Sequence[_ExpectedCall],
     mode: str,
-    fits: Callable[[AgentCall, _Expected], bool],
+    fits: Callable[[AgentCall, _ExpectedCall], bool],
 ) -> str | None:
     """Say where the calls leave the trajectory, or return ``None`` where they follow it."""
     if mode == "strict":
-        for place, (call, wanted) in enumerate(zip(calls, expected, strict=False), 1):
-            if not fits(call, wanted):
-                return f"call {place} is {quote(call.tool, 60)} and not the {wanted.name} of the trajectory"
-        same = len(calls) == len(expected)
-        return None if same else f"made {len(calls):,} calls, and the trajectory has {len(expected)}"
+        return _find_strict_deviation(calls, expected, fits)
     if mode == "in_order":
-        remaining = iter(calls)
+        remaining = iter(calls)  # any() consumes it up to the call that fits, so the next search begins after that call
         missing = next((wanted for wanted in expected if not any(fits(call, wanted) for call in remaining)), None)
         return None if missing is None else f"did not call {missing.name} after the calls before it"
     if mode != "superset" and len(calls) > len(expected):
         return f"made {len(calls):,} calls, and the trajectory has {len(expected)}"
-    partners = _pair_calls(calls, expected, fits)
-    unmet = next((wanted for place, wanted in enumerate(expected) if place not in partners), None)
+    pairs = _pair_calls(calls, expected, fits)
+    unmet = next((wanted for index, wanted in enumerate(expected) if index not in pairs), None)
     if mode != "subset" and unmet is not None:
         return f"did not call {unmet.name} as the trajectory does"
-    paired = set(partners.values())
-    other = next((call for place, call in enumerate(calls) if place not in paired), None)
-    return None if mode == "superset" or other is None else f"called {quote(other.tool, 60)} beside the trajectory"
+    paired = set(pairs.values())
+    unexpected = next((call for index, call in enumerate(calls) if index not in paired), None)
+    if unexpected is not None and mode != "superset":
+        return f"called {quote(unexpected.tool, 60)} beside the trajectory"
+    return None
+
+
+def _find_strict_deviation(
+    calls: Sequence[AgentCall], expected: Sequence[_ExpectedCall], fits: Callable[[AgentCall, _ExpectedCall], bool]
+) -> str | None:
+    """Say how the calls differ from the expected ones, compared in order and one to one; ``None`` if they do not."""
+    for number, (call, wanted) in enumerate(zip(calls, expected, strict=False), 1):
+        if not fits(call, wanted):
+            return f"call {number} is {quote(call.tool, 60)} and not the {wanted.name} of the trajectory"
+    if len(calls) != len(expected):
+        return f"made {len(calls):,} calls, and the trajectory has {len(expected)}"
+    return None
 
 
 def _pair_calls(
-    calls: Sequence[AgentCall], expected: Sequence[_Expected], fits: Callable[[AgentCall, _Expected], bool]
+    calls: Sequence[AgentCall], expected: Sequence[_ExpectedCall], fits: Callable[[AgentCall, _ExpectedCall], bool]
 ) -> dict[int, int]:
-    """Pair expected calls with calls that fit, as many as there can be; returns the call of each expected one.
+    """Pair as many expected calls as possible with one call each that fits (a maximum bipartite matching).
 
-    One call may fit several, so each newcomer may send an earlier one to another call.
+    Returns the index of the call for the index of each expected call that got one. A call may fit several expected
+    calls, so an expected call may take the partner of an earlier one if that one can move to another call.
     """
-    options = [[place for place, call in enumerate(calls) if fits(call, wanted)] for wanted in expected]
-    owners: dict[int, int] = {}
+    fitting_calls = [[index for index, call in enumerate(calls) if fits(call, wanted)] for wanted in expected]
+    expected_of_call: dict[int, int] = {}
 
-    def place_one(wanted: int, tried: set[int]) -> bool:
-        """Return whether the expected call got a partner; for that, earlier ones may move to another call."""
-        for option in options[wanted]:
-            if option in tried:
+    def find_partner(wanted: int, tried: set[int]) -> bool:
+        """Return whether the expected call of this index got a partner; earlier ones may move to another call."""
+        for call_index in fitting_calls[wanted]:
+            if call_index in tried:
                 continue
-            tried.add(option)
-            if option not in owners or place_one(owners[option], tried):
-                owners[option] = wanted
+            tried.add(call_index)
+            if call_index not in expected_of_call or find_partner(expected_of_call[call_index], tried):
+                expected_of_call[call_index] = wanted
                 return True
         return False
 
     for wanted in range(len(expected)):
-        place_one(wanted, set())
-    return {wanted: option for option, wanted in owners.items()}
+        find_partner(wanted, set())
+    return {wanted: call_index for call_index, wanted in expected_of_call.items()}
 
 
 # ---------------------------------------------------------------- files
@@ -211,17 +223,18 @@ def make_files(
         raise UsageError("rule files: say which files may change by only, never or deleted")
 
     def check(content: Any) -> RuleResult:
-        run = read_run_of(content)
+        run = read_complete_run(content)
         if isinstance(run, str):
             return fail(run)
         if "files" in run.unknown:
             return fail("does not record which files changed; a transcript cannot, so add them as files")
-        problem = next(filter(None, (_find_bad_change(change.path, allowed, refused) for change in run.files)), None)
-        if problem is not None:
-            return fail(f"changed {problem}")
-        gone = sum(change.kind == "deleted" for change in run.files)
-        if most is not None and gone > most:
-            return fail(f"deleted {gone:,} files, above the maximum of {most}")
+        for change in run.files:
+            problem = _find_bad_change(change.path, allowed, refused)
+            if problem is not None:
+                return fail(f"changed {problem}")
+        deleted_count = sum(change.kind == "deleted" for change in run.files)
+        if most is not None and deleted_count > most:
+            return fail(f"deleted {deleted_count:,} files, above the maximum of {most}")
         return pass_(f"changed {len(run.files):,} files, all of which may change")
 
     return check
@@ -242,6 +255,7 @@ def _find_bad_change(
 
 
 def _read_pattern(text: str) -> tuple[str, ...]:
+    """Split a pattern of ``files`` into its path parts. Raises ``UsageError`` for a path outside the workspace."""
     parts = _read_path(text)
     if parts is None:
         raise UsageError(f"rule files: a pattern is a path inside the workspace such as 'src/**'; got {show(text)}")
@@ -249,7 +263,7 @@ def _read_pattern(text: str) -> tuple[str, ...]:
 
 
 def _read_path(path: str) -> tuple[str, ...] | None:
-    """Read the parts of a path inside the workspace; ``None`` for one that leads anywhere else, or may."""
+    """Split a path inside the workspace into its parts; ``None`` for a path that leads, or might lead, out of it."""
     parts = path.removeprefix("./").split("/")
     is_plain = path.isprintable() and "\\" not in path and not any(part in ("", ".", "..") for part in parts)
     return tuple(parts) if is_plain else None
@@ -257,20 +271,20 @@ def _read_path(path: str) -> tuple[str, ...] | None:
 
 def _matches_path(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     """Return whether a path fits a pattern: ``*`` is any text in one part, ``**`` any number of parts."""
-    fitting = {0}
-    for place, part in enumerate(pattern):
-        if part == "**":
-            first = min(fitting)
-            fitting = set(range(first, len(parts) + (place + 1 < len(pattern))))
-            # At the end it stands for something: ``src/**`` is what is in ``src``, and not a file of that name.
-            if place + 1 == len(pattern):
-                return first < len(parts)
+    counts = {0}  # the numbers of path parts that the pattern up to here can cover
+    for index, pattern_part in enumerate(pattern):
+        if pattern_part == "**":
+            least = min(counts)
+            # A last ** covers one part or more: ``src/**`` is what is in ``src``, and not a file of that name.
+            if index + 1 == len(pattern):
+                return least < len(parts)
+            counts = set(range(least, len(parts) + 1))
             continue
-        name = ToolName(part)
-        fitting = {at + 1 for at in fitting if at < len(parts) and name.equals(parts[at])}
-        if not fitting:
+        name = ToolName(pattern_part)  # used for its wildcard: ``*`` in it is any text
+        counts = {count + 1 for count in counts if count < len(parts) and name.equals(parts[count])}
+        if not counts:
             return False
-    return len(parts) in fitting
+    return len(parts) in counts
 
 
 # ---------------------------------------------------------------- arguments, limits, errors, repeats
@@ -282,16 +296,16 @@ def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -
     compiled = _compile_schema(schema)
 
     def check(content: Any) -> RuleResult:
-        calls = read_calls_of(content)
+        calls = read_complete_calls(content)
         if isinstance(calls, str):
             return fail(calls)
         count = 0
-        for place, call in enumerate(calls, 1):
+        for index, call in enumerate(calls):
             if any(name.resembles(call.tool) for name in names):
                 count += 1
                 problem, path = _find_mismatch(compiled, call.arguments)
                 if problem:
-                    return fail_call(f"call {place} of {quote(call.tool, 60)}: {problem}", calls, place - 1, path)
+                    return fail_call(f"call {index + 1} of {quote(call.tool, 60)}: {problem}", calls, index, path)
         return pass_(f"the arguments of {count:,} calls fit the schema")
 
     return check
@@ -309,7 +323,7 @@ def _compile_schema(schema: Any) -> CompiledSchema:
 
 
 def _find_mismatch(schema: CompiledSchema, arguments: Any) -> tuple[str, str]:
-    """Find what of a call's arguments does not fit a schema: the message, and where; two empty texts if all fits."""
+    """Return the message and the path of the first argument that does not fit a schema; two empty texts if all fit."""
     try:
         mismatch = schema.find_error(arguments)
     except TooManyStepsError as too_many:
@@ -330,7 +344,7 @@ def make_limits(
     seconds: float | None = None,
     tokens: int | None = None,
 ) -> Check:
-    """Make a check that a run took no more than it may. What is not known of it has not been kept.
+    """Make a check that a run stays within these limits. An amount that the run does not record fails the check.
 
     Raises ``UsageError``.
     """
@@ -339,26 +353,29 @@ def make_limits(
         if value is not None and value != 0:
             check_above_zero(name, value, where="rule limits")
     counts = {"calls": calls, "steps": steps, "tokens": tokens}
-    whole = {name: value for name, value in counts.items() if value is not None}
-    for name, value in whole.items():
+    count_limits = {name: value for name, value in counts.items() if value is not None}
+    for name, value in count_limits.items():
         check_whole_number(name, value, least=0, where="rule limits")
-    limits: dict[str, float] = whole | {name: value for name, value in amounts.items() if value is not None}
+    amount_limits = {name: value for name, value in amounts.items() if value is not None}
+    limits: dict[str, float] = count_limits | amount_limits
     if not limits:
         raise UsageError("rule limits: give at least one of calls, steps, cost, seconds and tokens")
 
     def check(content: Any) -> RuleResult:
-        run = read_run_of(content)
+        run = read_complete_run(content)
         if isinstance(run, str):
             return fail(run)
-        problem = next(filter(None, (_find_excess(run, name, most) for name, most in limits.items())), None)
-        if problem is not None:
-            return fail(problem)
+        for name, most in limits.items():
+            problem = _find_excess(run, name, most)
+            if problem is not None:
+                return fail(problem)
         return pass_("is within its limits")
 
     return check
 
 
 def _find_excess(run: AgentRun, name: str, most: float) -> str | None:
+    """Explain how a run exceeds the limit of this name, or that its amount is unknown; ``None`` if it is within."""
     value = _measure_run(run, name)
     if value is None:
         return f"does not say its {name}, so nobody knows whether that is within {most:,}"
@@ -366,7 +383,7 @@ def _find_excess(run: AgentRun, name: str, most: float) -> str | None:
 
 
 def _measure_run(run: AgentRun, name: str) -> float | None:
-    """Measure a run by a name of ``limits``; ``None`` where that is not known. Tokens are those in and out."""
+    """Return the amount that a limit's name means; ``None`` where unknown. Tokens are input plus output."""
     if name == "calls":
         return len(run.calls)
     if name == "steps":
@@ -382,7 +399,7 @@ def make_no_errors() -> Check:
     """Make a check that no call failed, and that the run ended by itself."""
 
     def check(content: Any) -> RuleResult:
-        run = read_run_of(content)
+        run = read_complete_run(content)
         if isinstance(run, str):
             return fail(run)
         if "failures" in run.unknown:
@@ -402,7 +419,7 @@ def make_no_repeats(*, most: int = 1) -> Check:
     limit = check_whole_number("most", most, least=1, where="rule no_repeats")
 
     def check(content: Any) -> RuleResult:
-        run = read_run_of(content)
+        run = read_complete_run(content)
         if isinstance(run, str):
             return fail(run)
         counts = Counter((call.tool, json.dumps(call.arguments, sort_keys=True)) for call in run.calls)

@@ -57,8 +57,8 @@ _UNITS = ("characters", "words", "lines")
 
 _ANCHORS = ("^", "$", "\\A", "\\z")
 
-# What a pattern is made of, as far as that says where an anchor is one: not in a quotation, not in a class.
-_PART = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL)
+# The tokens of a pattern: a quotation and a character class are one token each, since ^ and $ are no anchors in them.
+_PATTERN_TOKEN = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
 def make_contains(
@@ -74,9 +74,9 @@ def make_contains(
     fold = _choose_fold(ignore_case, plain=is_plain)
 
     def check(content: Any) -> RuleResult:
-        searched = _text_of(content)
+        searched = _write_text(content)
         missing = _find_missing(searched, texts, fold)
-        if missing and not is_plain and may_hide_texts(searched):  # a text can stand in JSON, with escapes
+        if missing and not is_plain and may_hide_texts(searched):  # JSON may write a text with escapes
             for _, value in list_unambiguous_texts(searched):
                 missing = _find_missing(value, missing, fold)
         passed = len(missing) < len(texts) if any_suffices else not missing
@@ -99,22 +99,22 @@ def make_not_contains(
 ) -> Check:
     """Make a check that none of the texts is in the content (with ``all``: at least one of them is not)."""
     refused, is_plain = _read_texts("not_contains", text), check_flag("as_written", as_written)
-    together, fold = check_flag("all", all), _choose_fold(ignore_case, plain=is_plain)
-    find = _find_present if is_plain else _find_refused
+    needs_all, fold = check_flag("all", all), _choose_fold(ignore_case, plain=is_plain)
+    find = _find_present if is_plain else _find_seen
 
     def check(content: Any) -> RuleResult:
-        searched = _text_of(content)
+        searched = _write_text(content)
         seen: list[str] = []
 
         def holds_all_seen(text: str) -> bool:
             return len(find(text, seen, fold)) == len(seen)
 
-        for place, value in _list_readings_of(searched, as_written=is_plain):
+        for place, value in _list_searched_texts(searched, as_written=is_plain):
             present = find(value, refused, fold)
-            # What stands in different places counts together: a reader of the whole sees all of it.
+            # Texts found in different values count together, because a reader of the whole content sees all of them.
             seen += [needle for needle in present if needle not in seen]
-            if len(seen) == len(refused) or (seen and not together):
-                if together:
+            if len(seen) == len(refused) or (seen and not needs_all):
+                if needs_all:
                     return _make_failure(f"contains {_list_texts(seen)}")
                 if value is not searched:
                     return _make_failure(f"contains {_list_texts(seen)} in {_describe_place(place)}", place)
@@ -124,14 +124,15 @@ def make_not_contains(
     return check
 
 
-def _list_readings_of(text: str, *, as_written: bool) -> Iterator[tuple[Place, str]]:
-    """Yield the text as it is, and what else somebody could read in it."""
+def _list_searched_texts(text: str, *, as_written: bool) -> Iterator[tuple[Place, str]]:
+    """Yield the text, then (unless ``as_written``) the names and values of the JSON in it, each with its place."""
     yield None, text
     if not as_written and may_hide_texts(text):
         yield from list_readings(text)
 
 
 def _find_present(text: str, needles: list[str], fold: Fold) -> list[str]:
+    """Return the needles that are in the text exactly as it is written, apart from case if ``fold`` ignores that."""
     missing = _find_missing(text, needles, fold)
     return [needle for needle in needles if needle not in missing]
 
@@ -143,14 +144,15 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False,
     anchored, shown_pattern = is_anchored(pattern), quote(pattern)
 
     def check(content: Any) -> RuleResult:
-        searched = _text_of(content)
+        searched = _write_text(content)
         match = compiled.search(searched)
         if match is not None:
             message = f"{quote(match.group())} at character {match.start()} matches {shown_pattern}"
             if not unwanted:
                 return _make_pass(message)
             return _make_failure(message, _find_place(searched, lambda text: compiled.search(join_halves(text))))
-        for place, value in () if is_plain else _list_searched(searched, unwanted=unwanted, anchored=anchored):
+        values = () if is_plain else _list_values_to_search(searched, unwanted=unwanted, anchored=anchored)
+        for place, value in values:
             match = compiled.search(join_halves(value))
             if match is not None:
                 message = f"{quote(match.group())} in {_describe_place(place)} matches {shown_pattern}"
@@ -160,12 +162,11 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False,
     return check
 
 
-def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tuple[Place, str]]:
-    """List the texts that a pattern is looked for in, besides the text as it is.
+def _list_values_to_search(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tuple[Place, str]]:
+    """List the names and values of a JSON text in which a pattern is searched, besides the text itself.
 
-    A pattern that must be found, and asks for a beginning or an end, is looked for in the whole alone: else any short
-    text that the content's author put somewhere would be what ``^yes$`` demands. One that must not be found is looked
-    for in every value too.
+    A demanded pattern with an anchor is searched in the whole text alone. Otherwise the content's author could pass
+    ``^yes$`` with a short value anywhere. An unwanted pattern is searched in every value.
     """
     if unwanted:
         return list_readings(text) if anchored or may_hide_texts(text) else ()
@@ -173,19 +174,19 @@ def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tup
 
 
 def is_anchored(pattern: str) -> bool:
-    """Return whether a pattern that compiles asks for the beginning or end of a text or line anywhere."""
-    return any(match.group() in _ANCHORS for match in _PART.finditer(pattern))
+    """Return whether a valid pattern has one of the ``_ANCHORS`` (begin or end of a text or line) anywhere."""
+    return any(match.group() in _ANCHORS for match in _PATTERN_TOKEN.finditer(pattern))
 
 
 def make_equals(*, value: Any, absent: bool = False, ignore_case: bool = False) -> Check:
     """Make a check that the content is a value: a text exactly, others as JSON (with ``absent``: it is not)."""
     unwanted, fold = check_flag("absent", absent), _choose_fold(ignore_case)
-    expected = _read_wanted(value)
+    expected = _read_expected_value(value)
     expected_text = quote(expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False))
 
     def check(content: Any) -> RuleResult:
         if isinstance(expected, str):
-            equal = fold(_text_of(content)) == fold(expected)
+            equal = fold(_write_text(content)) == fold(expected)
         else:
             equal = _is_json_equal(content, expected, lenient=unwanted)
         return _make_result(f"{'equals' if equal else 'does not equal'} {expected_text}", passed=equal is not unwanted)
@@ -193,7 +194,8 @@ def make_equals(*, value: Any, absent: bool = False, ignore_case: bool = False) 
     return check
 
 
-def _read_wanted(value: Any) -> Any:
+def _read_expected_value(value: Any) -> Any:
+    """Return the value of the rule ``equals`` as plain JSON data. Raises ``UsageError``."""
     if value is None:
         raise UsageError("rule equals: the value is null; write the text, or json_schema: {type: 'null'}")
     try:
@@ -203,8 +205,9 @@ def _read_wanted(value: Any) -> Any:
 
 
 def _is_json_equal(content: Any, expected: Any, *, lenient: bool) -> bool:
+    """Return whether the content is JSON that equals a value; ``lenient`` also reads what only some programs take."""
     try:
-        value = _json_of(content, lenient=lenient)
+        value = _read_content_json(content, lenient=lenient)
     except ValueError:
         return False
     return _freeze_value(value) == _freeze_value(expected)
@@ -227,7 +230,7 @@ def make_starts_with(*, text: str, absent: bool = False, ignore_case: bool = Fal
     beginning = fold(text)
 
     def check(content: Any) -> RuleResult:
-        begins = fold(_text_of(content)).startswith(beginning)
+        begins = fold(_write_text(content)).startswith(beginning)
         return _make_result(
             f"{'begins' if begins else 'does not begin'} with {quote(text)}", passed=begins is not unwanted
         )
@@ -268,11 +271,11 @@ def make_json(*, absent: bool = False, within: bool = False) -> Check:
     """
     unwanted = check_flag("absent", absent)
     if _check_within("json", within, absent=unwanted):
-        return lambda content: _find_fitting(content, lambda _value: None, "holds a JSON object")
+        return lambda content: _check_objects(content, lambda _value: None, "holds a JSON object")
 
     def check(content: Any) -> RuleResult:
         try:
-            _json_of(content, lenient=unwanted)
+            _read_content_json(content, lenient=unwanted)
         except ValueError as error:
             return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=unwanted)
         return _make_result("is JSON", passed=not unwanted)
@@ -287,7 +290,7 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
     fits is not absent. With ``within`` one JSON object anywhere in the text has to fit.
     """
     validator, absent = _compile_schema(schema), check_flag("absent", absent)
-    if not absent:  # there a missing type refuses more, and lets nothing through
+    if not absent:  # with ``absent``, a schema without a type refuses more content, so it needs no warning
         _warn_of_untyped(schema, within=within)
 
     def explain(value: Any) -> str | None:
@@ -295,11 +298,11 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
         return None if mismatch is None else _describe_mismatch(mismatch)
 
     if _check_within("json_schema", within, absent=absent):
-        return lambda content: _find_fitting(content, explain, "holds a JSON object that fits the schema")
+        return lambda content: _check_objects(content, explain, "holds a JSON object that fits the schema")
 
     def check(content: Any) -> RuleResult:
         try:
-            value = _json_of(content, lenient=absent)
+            value = _read_content_json(content, lenient=absent)
         except ValueError as error:
             return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=absent)
         try:
@@ -309,46 +312,51 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
         if mismatch is None:
             return _make_result("fits the schema", passed=not absent)
         message = _describe_mismatch(mismatch)
-        return _make_pass(message) if absent else _make_failure(message, _path_of(mismatch))
+        return _make_pass(message) if absent else _make_failure(message, _describe_path(mismatch))
 
     return check
 
 
 def _warn_of_untyped(schema: object, *, within: bool) -> None:
-    """Say in the log that a schema lets values of another type pass, which few people expect of ``maximum: 100``."""
-    untyped = list(find_untyped(schema, typed=within))  # within a text, only objects are looked at
+    """Log a warning if a schema lets values of another type pass, which few people expect of ``maximum: 100``."""
+    # With ``within``, only objects are checked, so the root of the schema needs no type.
+    untyped = list(find_untyped(schema, typed=within))
     if untyped:
         first = untyped[0]
         where = flatten(first.path, QUOTED) or "the schema"
         more = f" ({len(untyped)} parts of the schema have none, {where} first)" if len(untyped) > 1 else ""
-        _log_once(
+        _warn_once(
             f"rule json_schema: {where} has {first.keyword} and no type, so every value that is no "
             f'{first.type} passes it; add "type": "{first.type}" beside {first.keyword}{more}'
         )
 
 
 @lru_cache(maxsize=1024)
-def _log_once(message: str) -> None:
+def _warn_once(message: str) -> None:
     """Log a warning once in a process: the same rule may be made for every row of a data set."""
     logger.warning("%s", message)
 
 
 def _check_within(rule: str, within: bool, *, absent: bool) -> bool:  # noqa: FBT001 - a parameter of the rule
+    """Return ``within`` if it is a boolean and not used with ``absent``. Raises ``UsageError``."""
     if check_flag("within", within) and absent:
         raise UsageError(f"rule {rule}: within looks for JSON and absent refuses it; leave one of them out")
     return within
 
 
-def _find_fitting(content: Any, explain: Callable[[Any], str | None], passing: str) -> RuleResult:
-    """Say whether an object in the content has nothing that ``explain`` says against it."""
+def _check_objects(content: Any, explain: Callable[[Any], str | None], passing: str) -> RuleResult:
+    """Pass if one JSON object in the content is accepted.
+
+    ``explain`` returns why an object is not accepted, or ``None``. ``passing`` is the message of the passed result.
+    """
     problem = "holds no JSON object"
     try:
-        for value in list_objects(_text_of(content)):
+        for value in list_objects(_write_text(content)):
             mismatch = explain(value)
             if mismatch is None:
                 return _make_pass(passing)
             problem = f"holds no JSON object that fits; the last one: {mismatch}"
-    except ValueError as error:  # it was not read to its end, so nothing is known of it
+    except ValueError as error:  # the text could not be searched to its end, so it may hold any object
         return _make_failure(str(error))
     return _make_failure(problem)
 
@@ -365,15 +373,15 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
     def check(content: Any, reference: Any) -> RuleResult:
         from rapidfuzz.distance import Indel
 
-        ours, theirs = _text_of(content), _text_of(reference)
-        for label, text in (("content", ours), ("reference", theirs)):
+        content_text, reference_text = _write_text(content), _write_text(reference)
+        for label, text in (("content", content_text), ("reference", reference_text)):
             if len(text) > SIMILARITY_LIMIT:
                 return _make_failure(
                     f"the {label} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare"
                 )
         with take_turn():
-            score = float(Indel.normalized_similarity(ours, theirs))
-        # The tolerance is the package's own: a threshold of 0.8 must accept what rounds to 0.8.
+            score = float(Indel.normalized_similarity(content_text, reference_text))
+        # Every threshold in this package has this tolerance: 0.8 must accept a score that is 0.8 but for rounding.
         passed = score >= needed - 1e-9
         message = "similarity to the reference is {}, needed {}".format(*format_apart(score, needed))
         return RuleResult(name="", passed=passed, message=message, score=score, metadata={"similarity": score})
@@ -413,48 +421,54 @@ def _make_pass(message: str) -> RuleResult:
 
 
 def _make_failure(message: str, place: Place | str = None) -> RuleResult:
-    """Make the result of a check that failed, about one value of the content if its place is given."""
-    named = place if isinstance(place, str) else describe_place(place)
-    return RuleResult(name="", passed=False, message=message, metadata={"place": named} if named else {})
+    """Make a failed result; ``place`` is the place of the value that failed, or its path as a text."""
+    path = place if isinstance(place, str) else describe_place(place)
+    return RuleResult(name="", passed=False, message=message, metadata={"place": path} if path else {})
 
 
 def _find_place(text: str, is_found: Callable[[str], object]) -> Place:
-    """Find the first value of a text that is JSON in which a check finds what it found in the whole."""
-    with suppress(TooDeepError):  # the check has failed already, and without a place
+    """Return the place of the first value of a JSON text that ``is_found`` accepts; ``None`` if there is none."""
+    with suppress(TooDeepError):  # the check has failed already; its result then names no place
         return next((place for place, value in list_readings(text) if place is not None and is_found(value)), None)
     return None
 
 
-def _text_of(content: Any) -> str:
+def _write_text(content: Any) -> str:
+    """Write the content as text: a text as it is, anything else as JSON."""
     from adjudge.content import content_text
 
     return content_text(content)
 
 
-def _json_of(content: Any, *, lenient: bool = False) -> Any:
-    """Read the JSON value of a content; ``lenient`` is for a rule that refuses what any reader takes for JSON."""
+def _read_content_json(content: Any, *, lenient: bool = False) -> Any:
+    """Read the content as a JSON value; ``lenient`` accepts all that some program would read as JSON.
+
+    Rules that demand JSON read strictly, and rules that refuse JSON leniently. Raises ``ValueError``.
+    """
     if isinstance(content, str):
         return _read_leniently(content) if lenient else read_json(content)
     if content is None or isinstance(content, bool | int | float | list | tuple | Mapping):
         return to_json_value(content)
     if isinstance(content, bytes | bytearray | set | frozenset):
         raise ValueError(f"{type(content).__name__} is not a JSON type")  # noqa: TRY004 - one error for all of JSON
-    return _read_leniently(_text_of(content)) if lenient else read_json(_text_of(content))
+    return _read_leniently(_write_text(content)) if lenient else read_json(_write_text(content))
 
 
 def _read_leniently(text: str) -> Any:
-    """Read JSON as most programs do: of a key that is given twice the last value, and ``NaN``.
+    """Read JSON as most programs do: a repeated key has its last value, and ``NaN`` is allowed.
 
-    What is too large or nests too deeply to be read raises ``OverflowError``, so that the rule has failed.
+    Raises ``OverflowError`` for JSON that nests too deeply. It is no ``ValueError``, which would mean that the text is
+    no JSON, so the rule fails.
     """
     stripped = text.strip("\ufeff \t\r\n")
     if nests_too_deeply(stripped):
         raise OverflowError(f"it nests more than {MOST_DEPTH} levels deep, so nobody can say whether it is JSON")
-    # A number of more digits than Python reads, or than others hold, is a number all the same.
+    # Python refuses to read a number of very many digits, but other programs do read it.
     return json.loads(stripped, parse_int=_read_number, parse_constant=lambda _name: None)
 
 
 def _read_number(text: str) -> float:
+    """Read a whole number of any length; a long one is rounded, because Python limits the digits of an ``int``."""
     return int(text) if len(text) < LONGEST_NUMBER else float(text)
 
 
@@ -463,8 +477,9 @@ LONGEST_NUMBER = 300
 
 
 def _read_texts(rule: str, value: Any) -> list[str]:
+    """Read the ``text`` of a rule, one or a list, as a list. Raises ``UsageError``."""
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(each, str) and each for each in texts):
+    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(item, str) and item for item in texts):
         raise UsageError(f"rule {rule}: text must be a text or a list of texts, none of them empty; got {show(value)}")
     return list(texts)
 
@@ -474,25 +489,27 @@ def _check_count(name: str, value: Any) -> int | None:
 
 
 def _choose_fold(ignore_case: Any, *, plain: bool = False) -> Fold:
+    """Return the function that both texts go through before they are compared; ``str`` changes nothing."""
     if not check_flag("ignore_case", ignore_case):
         return str
-    return str.lower if plain else str.casefold  # most programs do not know that SS and \u00df are one
+    return str.lower if plain else str.casefold  # casefold also makes SS and \u00df equal; few programs do that
 
 
 def _find_missing(text: str, needles: list[str], fold: Fold) -> list[str]:
+    """Return the needles that are not in the text, compared after ``fold``."""
     folded = fold(text)
     return [needle for needle in needles if fold(needle) not in folded]
 
 
-def _find_refused(text: str, refused: list[str], fold: Fold) -> list[str]:
-    """Find those that are in the text, or in what a reader sees of it."""
+def _find_seen(text: str, refused: list[str], fold: Fold) -> list[str]:
+    """Return the refused texts that are in a text as it is written, or without its invisible characters."""
     missing = _find_missing(text, refused, fold)
-    seen = drop_unseen(text) if missing else text
-    if seen is not text:
-        # One that consists of what nobody sees is only ever found as it is written.
-        visible = [(needle, drop_unseen(needle)) for needle in missing]
-        still = _find_missing(seen, [shown_needle for _, shown_needle in visible if shown_needle], fold)
-        missing = [needle for needle, shown_needle in visible if not shown_needle or shown_needle in still]
+    visible_text = drop_unseen(text) if missing else text
+    if visible_text is not text:
+        # A refused text of invisible characters alone is empty without them, so only the first search can find it.
+        visible_needles = [(needle, drop_unseen(needle)) for needle in missing]
+        still_missing = _find_missing(visible_text, [visible for _, visible in visible_needles if visible], fold)
+        missing = [needle for needle, visible in visible_needles if not visible or visible in still_missing]
     return [needle for needle in refused if needle not in missing]
 
 
@@ -501,18 +518,20 @@ def _describe_place(place: Place) -> str:
 
 
 def _list_texts(texts: list[str]) -> str:
+    """Quote the first three texts for a message, and count the others."""
     listed = ", ".join(quote(text, QUOTED // 3) for text in texts[:3])
     return f"{listed} and {len(texts) - 3} more" if len(texts) > 3 else listed
 
 
 def _measure_content(content: Any, unit: str) -> int:
+    """Count the characters, words or lines of the content."""
     from adjudge.content import write_content
 
     text, is_json = write_content(content)
     if unit == "characters":
         return len(text)
     count = _count_words if unit == "words" else _count_lines
-    # As JSON writes it, a text of many lines is on one, and names and brackets would be words.
+    # JSON writes a text of many lines on one line, and its keys and brackets are no words, so its values are counted.
     return sum(map(count, _list_values(read_json(text)))) if is_json else count(text)
 
 
@@ -521,11 +540,12 @@ def _count_words(text: str) -> int:
 
 
 def _count_lines(text: str) -> int:
+    """Count the lines of a text; a line end at the end of the text begins no further line."""
     return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
 def _compile_pattern(pattern: Any, *, ignore_case: bool) -> Any:
-    """Compile a pattern by RE2; raise ``UsageError`` for one that it cannot have."""
+    """Compile a pattern with RE2. Raises ``UsageError`` for a pattern that RE2 does not accept."""
     import re2
 
     if not isinstance(pattern, str) or not pattern:
@@ -557,21 +577,21 @@ def _compile_schema(schema: Any) -> CompiledSchema:
         ) from None
 
 
-def _describe_mismatch(error: Any) -> str:
-    return f"{_path_of(error) or 'the value'}: {flatten(error.message, QUOTED)}"
+def _describe_mismatch(mismatch: Any) -> str:
+    return f"{_describe_path(mismatch) or 'the value'}: {flatten(mismatch.message, QUOTED)}"
 
 
-def _path_of(error: Any) -> str:
-    """Return the place of what does not fit, or of what is missing; empty for the whole value."""
-    missing = [error.kind.property] if error.kind.name == "required" else []
+def _describe_path(mismatch: Any) -> str:
+    """Write the path of the value that does not fit a schema, or of a missing property; empty for the whole value."""
+    missing = [mismatch.kind.property] if mismatch.kind.name == "required" else []
     path = ""
-    for part in [*error.instance_path, *missing]:
+    for part in [*mismatch.instance_path, *missing]:
         path += f"[{part}]" if isinstance(part, int) else f".{part}"
     return flatten(path.removeprefix("."), QUOTED)
 
 
 LONGEST_LABEL = 60
-"""Characters of a line that is taken for a label when it ends with a colon."""
+"""The most characters of a line that counts as a label if it ends with a colon."""
 
 
 _BOILERPLATE = frozenset(
@@ -593,7 +613,7 @@ def make_substance() -> Callable[[Any], RuleResult]:
     def check(content: Any) -> RuleResult:
         if content is None:
             return RuleResult(name="", passed=False, message="is empty")
-        reasons = [_explain_emptiness(text) for text in _list_values(read_value(content))]
+        reasons = [_explain_emptiness(text) for text in _list_values(read_value(content))]  # None: says something
         if None in reasons:
             return RuleResult(name="", passed=True, message="says something")
         return RuleResult(name="", passed=False, message=reasons[0] if reasons and reasons[0] else "is empty")
@@ -620,16 +640,19 @@ def _explain_emptiness(text: str) -> str | None:
     meaningful_lines = [line for line in lines if any(map(_is_meaningful, line))]
     if all(_is_label(line) for line in meaningful_lines):
         return "holds a label with nothing after it"
-    words = " ".join("".join(char if char.isalnum() else " " for char in folded[:400]).casefold().split())
+    without_punctuation = "".join(char if char.isalnum() else " " for char in folded[:400])
+    words = " ".join(without_punctuation.casefold().split())
     if len(folded.strip()) <= 400 and words in _BOILERPLATE:
         return "is a placeholder"
     return None
 
 
 def _is_label(line: str) -> bool:
+    """Return whether a line is a short one that ends with a colon."""
     return len(line) <= LONGEST_LABEL and line.endswith((":", "\N{FULLWIDTH COLON}"))
 
 
 def _is_meaningful(char: str) -> bool:
-    # So: an answer may be a single sign, like a tick or an emoji.
+    """Return whether a character is a letter, a digit or a symbol."""
+    # "So" (other symbol): an answer may be a single sign, like a tick or an emoji.
     return char.isalnum() or unicodedata.category(char) == "So"

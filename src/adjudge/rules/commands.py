@@ -1,8 +1,8 @@
-"""The rule ``commands``: what an agent's shell was told to run.
+"""The rule ``commands``: which shell commands an agent may run.
 
-``only`` accepts one simple command and nothing else, so what it lets pass can be read in it. ``never`` is a net: it
-looks for words, and a shell has many ways to write one. Neither is a parser of shells, and neither sees what a program
-starts by itself.
+``only`` accepts one simple command and nothing else, so that a reader sees all of what it lets pass. ``never`` searches
+for words, and misses some, because a shell has many ways to write a word. Neither parses the shell's language, and
+neither sees what a program starts by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.folding import fold
 from adjudge.formats.text import quote, show
 from adjudge.result import RuleResult
-from adjudge.rules.agent_runs import Check, read_calls_of
+from adjudge.rules.agent_runs import Check, read_complete_calls
 from adjudge.rules.document import read_words
 from adjudge.rules.tool_calls import ToolName, fail, fail_call, pass_, read_tool_names
 
@@ -26,7 +26,7 @@ SHELLS = (
     *("run_shell_command", "run_terminal_cmd", "run_command", "execute_command", "execute_bash", "terminal"),
     *("bash", "sh", "PowerShell", "computer_call"),
 )
-"""Tools that run commands, by the names that agents have for them; what resembles one is one too."""
+"""Names that agents have for the tools that run commands; a name that looks like one of these counts too."""
 
 COMMANDS = ("command", "cmd", "script", "input")
 """Arguments that hold the command."""
@@ -34,7 +34,7 @@ COMMANDS = ("command", "cmd", "script", "input")
 HARMLESS = frozenset(
     {"description", "timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "run_in_background", "justification"}
 )
-"""Arguments beside the command that change nothing of what it does."""
+"""Arguments that do not change what the command does."""
 
 _WRAPPERS = frozenset(
     """
@@ -44,12 +44,13 @@ _WRAPPERS = frozenset(
     taskset chrt runuser systemd-run nsenter docker podman cmd powershell
     """.split()  # noqa: SIM905 - as a list it would be fifty lines
 )
-"""First words that run another command, or change what the words of one mean."""
+"""First words that run another command, or that change what its other words mean."""
 
 _SIMPLE = re.compile(r"[A-Za-z0-9_./:@%+,= '\"-]+")
 """Characters of a simple command: no operator, substitution, redirection, escape, pattern, comment or line end."""
 
 _BREAKS = re.compile(r"[\s;&|<>(){}$`,]+")
+"""Characters between two words, wherever a shell may begin a new one."""
 
 _QUOTES = str.maketrans("", "", "'\"\\")
 
@@ -64,47 +65,50 @@ def make_commands(
 
     Raises ``UsageError``.
     """
-    allowed = None if only is None else [_read_allowed(text) for text in read_words("commands", "only", only)]
-    refused = [] if never is None else [_read_refused(text) for text in read_words("commands", "never", never)]
+    allowed = None if only is None else [_read_allowed_pattern(text) for text in read_words("commands", "only", only)]
+    refused = [] if never is None else [_read_refused_pattern(text) for text in read_words("commands", "never", never)]
     names = read_tool_names("commands", list(SHELLS) if tools is None else tools, key="tools")
     if allowed is None and not refused:
         raise UsageError("rule commands: say which commands may be run by only, or which may not by never")
 
     def check(content: Any) -> RuleResult:
-        all_calls = read_calls_of(content)
+        all_calls = read_complete_calls(content)
         if isinstance(all_calls, str):
             return fail(all_calls)
-        chosen = [place for place, call in enumerate(all_calls) if any(name.resembles(call.tool) for name in names)]
-        for place in chosen:
-            problem = _find_problem(all_calls[place], allowed, refused)
+        count = 0
+        for index, call in enumerate(all_calls):
+            if not any(name.resembles(call.tool) for name in names):
+                continue
+            count += 1
+            problem = _find_command_problem(call, allowed, refused)
             if problem is not None:
-                return fail_call(problem, all_calls, place, locate_command(all_calls[place]))
-        net = "; never is a net, and finds what is written plainly" if refused else ""
-        commands = "1 command, which" if len(chosen) == 1 else f"{len(chosen):,} commands, all of which"
-        return pass_(f"ran {commands} may be run{net}")
+                return fail_call(problem, all_calls, index, locate_command(call))
+        caveat = "; never is a net, and finds what is written plainly" if refused else ""
+        commands = "1 command, which" if count == 1 else f"{count:,} commands, all of which"
+        return pass_(f"ran {commands} may be run{caveat}")
 
     return check
 
 
-def _find_problem(
+def _find_command_problem(
     call: AgentCall, allowed: Sequence[Sequence[ToolName]] | None, refused: Sequence[Sequence[ToolName]]
 ) -> str | None:
-    """Return why the command of a call may not be run, ``never`` first; ``None`` where it may."""
+    """Explain why the command of a call may not be run; ``None`` if it may. ``never`` goes before ``only``."""
     command = read_command(call)
     if command is None:
         return f"the command of a call of {quote(call.tool, 60)} cannot be read"
     for pattern in refused:
-        if _holds_program(_list_words(command), pattern):
+        if _contains_command(_list_words(command), pattern):
             return f"ran {quote(command, 80)}, which holds a command that may never be run"
-    return None if allowed is None else _find_unlisted(call, command, allowed)
+    return None if allowed is None else _explain_unlisted(call, command, allowed)
 
 
-def _find_unlisted(call: AgentCall, command: str, allowed: Sequence[Sequence[ToolName]]) -> str | None:
-    """Say why a command is none of those that may be run, or return ``None`` for one that is."""
-    other = next((name for name in call.arguments if name not in (*COMMANDS, *HARMLESS)), None)
-    if other is not None:
-        return f"ran {quote(command, 80)} with the argument {quote(other, 40)}, which can change what that does"
-    words = read_simple(command)
+def _explain_unlisted(call: AgentCall, command: str, allowed: Sequence[Sequence[ToolName]]) -> str | None:
+    """Explain why a command is none of the allowed ones; ``None`` if it is one."""
+    unknown = next((name for name in call.arguments if name not in (*COMMANDS, *HARMLESS)), None)
+    if unknown is not None:
+        return f"ran {quote(command, 80)} with the argument {quote(unknown, 40)}, which can change what that does"
+    words = read_simple_command(command)
     if words is None:
         return f"ran {quote(command, 80)}, which is not one simple command"
     if any(_fits_pattern(words, pattern) for pattern in allowed):
@@ -113,13 +117,13 @@ def _find_unlisted(call: AgentCall, command: str, allowed: Sequence[Sequence[Too
 
 
 def locate_command(call: AgentCall) -> str:
-    """Return the place of a call's command, as findings name it; empty where there is none."""
+    """Return the path of the argument that holds a call's command, like ``arguments.command``; empty if none does."""
     names = call.arguments if isinstance(call.arguments, dict) else ()
     return next((f"arguments.{name}" for name in COMMANDS if name in names), "")
 
 
 def read_command(call: AgentCall) -> str | None:
-    """Read the one command of a call; ``None`` where there is none, or more than one argument could be it."""
+    """Return the command of a call as one text; ``None`` unless exactly one argument holds a command."""
     if not isinstance(call.arguments, dict):
         return None
     values = [call.arguments[name] for name in COMMANDS if name in call.arguments]
@@ -127,7 +131,7 @@ def read_command(call: AgentCall) -> str | None:
         return None
     [value] = values
     if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
-        # By its own name, or where a system has it: ./bash is somebody's program.
+        # ["bash", "-c", "ls"] runs "ls". The shell is named alone or by its system path: ./bash may be any program.
         is_shell = len(value) == 3 and value[0].removeprefix("/usr").removeprefix("/bin/") in ("bash", "sh", "zsh")
         return value[2] if is_shell and value[1] in ("-c", "-lc") else shlex.join(value)
     return value if isinstance(value, str) else None
@@ -136,7 +140,7 @@ def read_command(call: AgentCall) -> str | None:
 # ---------------------------------------------------------------- only
 
 
-def _read_allowed(text: str) -> list[ToolName]:
+def _read_allowed_pattern(text: str) -> list[ToolName]:
     """Read a pattern of ``only``, word by word.
 
     Raises ``UsageError`` for a program that runs others, since that would allow anything, and for signs of a shell.
@@ -154,8 +158,8 @@ def _read_allowed(text: str) -> list[ToolName]:
     return [ToolName(word) for word in words]
 
 
-def read_simple(command: str) -> list[str] | None:
-    """Read the words of one simple command; ``None`` for anything that a shell would do more with."""
+def read_simple_command(command: str) -> list[str] | None:
+    """Split one simple command into its words; ``None`` for anything that a shell would not run word by word."""
     if not _SIMPLE.fullmatch(command) or command != command.strip(" "):
         return None
     try:
@@ -168,6 +172,7 @@ def read_simple(command: str) -> list[str] | None:
 
 
 def _fits_pattern(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
+    """Return whether each word of a command fits the pattern's word; a last ``**`` accepts any further words."""
     if pattern[-1].text == "**":
         pattern, words = pattern[:-1], words[: len(pattern) - 1]
     return len(words) == len(pattern) and all(name.equals(word) for name, word in zip(pattern, words, strict=True))
@@ -176,22 +181,28 @@ def _fits_pattern(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
 # ---------------------------------------------------------------- never
 
 
-def _read_refused(text: str) -> list[ToolName]:
+def _read_refused_pattern(text: str) -> list[ToolName]:
+    """Split a pattern of ``never`` into words, folded as a command's words are; the text itself if none is left."""
     return [ToolName(word) for word in fold(text).split() or [text]]
 
 
 def _list_words(command: str) -> list[str]:
-    """List everything in a command that a shell may take for a word, quoted or not, in whatever it stands."""
+    """List everything in a command that a shell may take for a word, also inside quotes and substitutions."""
     return [word for word in _BREAKS.split(fold(command.translate(_QUOTES))) if word]
 
 
-def _holds_program(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
-    """Return whether the words of a command hold a program, by its name or its path, with these words behind it."""
-    first, rest = pattern[0], pattern[1:]
-    for place, word in enumerate(words):
-        if not first.equals(word) and not first.equals(word.rpartition("/")[2]):
+def _contains_command(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
+    """Return whether the words of a pattern follow each other anywhere in a command.
+
+    The first word is a program, which the command may give by its name or its path.
+    """
+    program, arguments = pattern[0], pattern[1:]
+    for index, word in enumerate(words):
+        if not program.equals(word) and not program.equals(word.rpartition("/")[2]):
             continue
-        following = words[place + 1 : place + 1 + len(rest)]
-        if len(following) == len(rest) and all(name.equals(text) for name, text in zip(rest, following, strict=True)):
+        following = words[index + 1 : index + 1 + len(arguments)]
+        if len(following) == len(arguments) and all(
+            name.equals(text) for name, text in zip(arguments, following, strict=True)
+        ):
             return True
     return False

@@ -1,7 +1,7 @@
-r"""Content as one text that a rule searches, and what a rule found in it, said without repeating it.
+r"""Content as one text that a rule searches, and a rule's findings as a result that does not repeat what was found.
 
-A JSON value, and a text that is one, is searched as the texts inside it, unescaped and each under its key, so that
-``\u0073k-`` is found as ``sk-``. Between two of them is a NUL, which no pattern crosses.
+A JSON value, and a text that is one, is searched as the texts inside it, unescaped and each after its key, so that
+``\u0073k-`` is found as ``sk-``. A NUL is put between two of these texts, so that no pattern matches across them.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ MOST_FOUND = 1_000
 """Findings after which a rule stops looking; one is enough to fail."""
 
 MOST_NAMED = 20
-"""Findings that ``RuleResult.metadata`` describes."""
+"""The most findings that ``RuleResult.metadata`` describes."""
 
 
-_BETWEEN = "\n\x00\n"
+_SEPARATOR = "\n\x00\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A text that is searched, and where its parts come from."""
+    """A text that is searched, and the places in the content from which its parts come."""
 
     text: str
     starts: tuple[int, ...] = ()
-    """The beginning of each part of a JSON value; nothing for a text."""
+    """The offset of each part in ``text``, for a JSON value; empty if the content is a text."""
     places: tuple[Place, ...] = ()
+    """The place of each part in the JSON value."""
 
     @property
     def parts(self) -> list[tuple[int, str]]:
-        """The parts, each with its start; a text is its only one."""
+        """The parts, each as its offset in ``text`` and its text; content that is a text is a single part."""
         if not self.starts:
             return [(0, self.text)]
-        ends = [start - len(_BETWEEN) for start in self.starts[1:]] + [len(self.text)]
+        ends = [start - len(_SEPARATOR) for start in self.starts[1:]] + [len(self.text)]
         return [(start, self.text[start:end]) for start, end in zip(self.starts, ends, strict=True)]
 
     def locate(self, start: int) -> str:
@@ -62,7 +63,7 @@ class Detection:
     start: int
     end: int
     shown: str = ""
-    """The part of it that a message may show; nothing of a secret."""
+    """The text of it that a message may show; empty for a secret."""
 
 
 def search(
@@ -73,10 +74,11 @@ def search(
     folded: bool = True,
     loose: bool = True,
 ) -> RuleResult:
-    """Search the content, and other ways of reading it; ``nothing`` is the message where nothing is found.
+    """Search the content with ``find`` in every way of reading it, and return the first result with findings.
 
-    ``folded`` writes characters that only look different as ASCII has them, and leaves out those that nobody sees.
-    ``loose`` also looks at what JSON inside some other text says: not for a rule about what a text looks like.
+    ``nothing`` is the message of the result that passes. ``folded`` writes look-alike characters as ASCII and leaves
+    out invisible ones. ``loose`` also undoes the escapes of JSON inside other text, which a rule about the look of a
+    text does not want.
     """
     try:
         for document in _read_documents(content, folded=folded, loose=loose):
@@ -89,25 +91,31 @@ def search(
 
 
 def _read_documents(content: Any, *, folded: bool, loose: bool) -> Iterator[Document]:
-    """Yield the content as documents to search, first as it is."""
+    """Yield the content as documents to search: first as it is, then in the other ways of reading it."""
     from adjudge.content import content_text
 
     text = content_text(content)
     values = list_values(text)
     if values is not None:
-        parts = [(None, ""), *_list_parts(values, loose=loose)]  # so that an empty list has a part as well
-        yield from (_join_parts(parts, gap) for gap in _list_gaps([part for _, part in parts], folded=folded))
+        parts = [
+            (None, ""),
+            *_list_parts(values, loose=loose),
+        ]  # the empty part is for an empty list, which has no other
+        for gap in _list_replacements([part for _, part in parts], folded=folded):
+            yield _join_parts(parts, gap)
         return
     unescaped = undo_escapes(text) if loose else None
-    for reading in (text,) if unescaped is None else (text, unescaped):
-        for gap in _list_gaps([reading], folded=folded):
+    readings = (text,) if unescaped is None else (text, unescaped)
+    for reading in readings:
+        for gap in _list_replacements([reading], folded=folded):
             yield Document(text=_fold_part(reading, gap))
 
 
-def _list_gaps(texts: list[str], *, folded: bool) -> tuple[str | None, ...]:
-    """List what takes the place of a character that nobody sees; ``None`` leaves everything as it is.
+def _list_replacements(texts: list[str], *, folded: bool) -> tuple[str | None, ...]:
+    """List the texts to try in place of each invisible character; ``None`` leaves the text as it is.
 
-    In a number or a key it must be nothing. Between a word and a key it must be a blank, or the two become one word.
+    Inside a number or a key the replacement must be empty. Between a word and a key it must be a blank, because the two
+    would become one word.
     """
     if not folded:
         return (None,)
@@ -115,18 +123,19 @@ def _list_gaps(texts: list[str], *, folded: bool) -> tuple[str | None, ...]:
 
 
 def _fold_part(text: str, gap: str | None) -> str:
-    return text if gap is None else _split_lines(fold(text, gap))
+    """Fold a text with ``gap`` in place of each invisible character; ``None`` returns the text as it is."""
+    return text if gap is None else _drop_escaped_blanks(fold(text, gap))
 
 
 def _join_parts(parts: list[tuple[Place, str]], gap: str | None) -> Document:
-    """Join the parts into one document, with a NUL between two; each is folded, unless ``gap`` is ``None``."""
+    """Join the parts into one document, with a NUL between two; each part is folded, unless ``gap`` is ``None``."""
     starts, texts, end = [], [], 0
     for _, part in parts:
         text = _fold_part(part, gap)
         starts.append(end)
         texts.append(text)
-        end += len(text) + len(_BETWEEN)
-    return Document(text=_BETWEEN.join(texts), starts=tuple(starts), places=tuple(place for place, _ in parts))
+        end += len(text) + len(_SEPARATOR)
+    return Document(text=_SEPARATOR.join(texts), starts=tuple(starts), places=tuple(place for place, _ in parts))
 
 
 def read_value(content: Any) -> Any:
@@ -143,23 +152,23 @@ def read_value(content: Any) -> Any:
 
 
 def fold(text: str, gap: str = "") -> str:
-    """Fold a text: write digits, dashes, spaces and letters as ASCII writes them and without what nobody sees.
+    """Fold a text: write digits, dashes, spaces and letters in ASCII, and ``gap`` for each invisible character.
 
-    Lines stay lines. Only what is one character in ASCII is folded, so an ideograph stays what it is.
+    Line ends are kept. Only a character that equals one ASCII character is folded, so an ideograph is kept.
     """
-    seen = drop_unseen(text, gap)
-    if seen.isascii():
-        return seen
-    return seen.translate({ord(char): _fold_one(char) for char in set(seen) if not char.isascii()})
+    visible = drop_unseen(text, gap)
+    if visible.isascii():
+        return visible
+    return visible.translate({ord(char): _fold_character(char) for char in set(visible) if not char.isascii()})
 
 
-def _split_lines(text: str) -> str:
-    """Put spaces for line ends that are written as escapes, or the ``n`` would seem to begin the word after it."""
+def _drop_escaped_blanks(text: str) -> str:
+    """Replace line ends and tabs that are written as escapes by spaces; the ``n`` would seem to begin the next word."""
     return text.replace("\\n", "  ").replace("\\r", "  ").replace("\\t", "  ") if "\\" in text else text
 
 
 def is_selector(char: str) -> bool:
-    """Return whether a character only chooses between pictures of the one before it."""
+    """Return whether a character is a variation selector, which only chooses the look of the character before it."""
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
@@ -207,7 +216,7 @@ def read_words(rule: str, name: str, value: Any) -> tuple[str, ...]:
 
 
 def _list_parts(values: list[Value], *, loose: bool) -> Iterator[tuple[Place, str]]:
-    """Yield the text of each value as ``name: text``, and of an object, a list or a text that is JSON its name alone.
+    """Yield the place of each value with ``name: text``; for an object, a list or a text that is JSON, only the name.
 
     With ``loose``, a text that has escapes is yielded once more without them.
     """
@@ -223,8 +232,8 @@ def _list_parts(values: list[Value], *, loose: bool) -> Iterator[tuple[Place, st
             yield value.place, label + plain
 
 
-def _fold_one(char: str) -> str:
-    """Return the ASCII character that is the same as a character; the character itself where there is none."""
+def _fold_character(char: str) -> str:
+    """Return the ASCII character that equals a character in meaning; the character itself if there is none."""
     category = unicodedata.category(char)
     if category == "Nd":
         return str(unicodedata.decimal(char))

@@ -10,28 +10,28 @@ from typing import Any
 from adjudge.formats.json import MOST_DEPTH, read_json
 
 MOST_TRIES = 10_000
-"""Braces at which an object could begin; the text of a program has more, and each is a look at what follows it."""
+"""The most braces at which an object is tried to be read; each try reads what follows the brace."""
 
 MOST_READ = 10_000_000
-"""Characters that are read in all: an object that is never closed is read again from each brace inside it."""
+"""The most characters that all tries read: an object that is never closed is read again from each brace inside it."""
 
-_BEGINNING = re.compile(r'\{(?=\s*+["}])')
+_OBJECT_START = re.compile(r'\{(?=\s*+["}])')
 
 _DECODER = json.JSONDecoder()
 
 
 def list_objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text, in order, each as strictly read as ``read_json`` reads; those inside one not.
+    """Yield the JSON objects in a text, in order, read as strictly as ``read_json`` reads; not objects inside others.
 
     Raises ``ValueError`` if the text holds so many beginnings, or so deep a one, that it cannot be searched to its end.
     """
-    position = tries = read = 0
-    while (beginning := _BEGINNING.search(text, position)) is not None:
-        start, tries = beginning.start(), tries + 1
-        if tries > MOST_TRIES or read > MOST_READ:
+    position = tries = characters_read = 0
+    while (brace := _OBJECT_START.search(text, position)) is not None:
+        start, tries = brace.start(), tries + 1
+        if tries > MOST_TRIES or characters_read > MOST_READ:
             raise ValueError("it has too many braces to be searched for JSON to its end")
         end, cost = _find_end(text, start)
-        read += cost
+        characters_read += cost
         position = start + 1 if end is None else end
         if end is None:
             continue
@@ -50,9 +50,9 @@ def _find_end(text: str, start: int) -> tuple[int | None, int]:
     try:
         end = _DECODER.raw_decode(text, start)[1]
     except json.JSONDecodeError as error:
-        # The place of this error is where the text began, and all that follows was read.
-        unterminated = error.msg.startswith("Unterminated")
-        return None, (len(text) if unterminated else error.pos) - start + 1
+        # The position of an "Unterminated string" error is the string's start, but all of the text was read.
+        is_unterminated = error.msg.startswith("Unterminated")
+        return None, (len(text) if is_unterminated else error.pos) - start + 1
     except RecursionError:
         raise ValueError(f"it nests more than {MOST_DEPTH} levels deep") from None
     except ValueError:  # a number of more digits than Python reads

@@ -1,7 +1,7 @@
-"""Imitations of what stands around content when a model is asked, and of what a judge replies.
+"""The rule ``model_markup``: content that imitates the markup of a prompt, or the reply of a judge.
 
-Only forms are found, of which code can be sure. An order in plain words is none, and no rule finds those reliably: what
-keeps content from giving orders is how a question is built.
+Only exact forms are found. No rule reliably finds an order to the model that is written in plain words; how a question
+is built keeps content from giving such orders.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ KINDS = {
     "reply": "form of a judge's reply",
 }
 
-# By RE2, which searches without the interpreter's lock, in a time that is linear in the text.
+# For RE2, which searches without the interpreter's lock, in a time that is linear in the text.
 _PATTERNS = {
     "fence": r"(?i)<<(?:end )?[^<>\n\x00]{1,80} [0-9a-z]{8}>>",
     "template": r"(?i)<\|[^|<>\n\x00]{1,40}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<\|?/?(?:bos|eos)\|?>",
-    # A token, or one of the verdicts of MT-Bench; in a JSON value names and values stand without quotation marks.
+    # A judge's token (group 1), or a verdict in the form of MT-Bench. The quotation marks are optional, because a JSON
+    # value is searched as ``name: value``.
     "reply": r"""(\btoken["']?\s{0,9}:\s{0,9}["']?[0-9a-z]{8}\b)|\[\[(?:A|B|C|tie|rating: ?[0-9]{1,3})\]\]""",
 }
 
@@ -40,6 +41,7 @@ def make_model_markup(*, kinds: str | Sequence[str] | None = None) -> Callable[[
         def find(document: Document) -> Iterator[Detection]:
             for kind in chosen_kinds:
                 for match in _compile_kind(kind).finditer(document.text):
+                    # A token (the only group of all patterns) counts only with another member of a reply after it.
                     if not match.lastindex or _REPLY_MEMBER.match(document.text, match.end()):
                         yield Detection(kind=KINDS[kind], start=match.start(), end=match.end())
 

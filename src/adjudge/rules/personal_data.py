@@ -1,6 +1,6 @@
-"""Personal data in content, by form and check digits: addresses and numbers, never names.
+"""The rule ``personal_data``: addresses and numbers of people, found by their form and check digits; no names.
 
-What is found is shown as its shape alone, every letter and digit a star.
+A message shows only the shape of what was found, with a star for every letter and digit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adjudge.rules.document import Detection, Document, fold, read_choice, read_
 MOST_PORT = 65_535
 
 MOST_SHOWN = 40
-"""Characters of a shape that a message shows."""
+"""The most characters of a shape that a message shows."""
 
 
 _IBANS = (
@@ -36,17 +36,17 @@ _IBAN_LENGTHS = {entry[:2]: int(entry[2:]) for entry in _IBANS.split()}
 _CARD_STARTS = ("2", "30", "34", "35", "36", "37", "38", "39", "4", "5", "60", "62", "64", "65")
 
 _CARD_COUNTS = dict.fromkeys(range(1, 13), ()) | {4: (3, 4, 5)}
-"""Into how many groups a card number falls whose first has so many digits; a longer first group is the only one."""
+"""By the size of a card number's first group, the numbers of groups it may have; for other sizes there is one."""
 
 _ROUTED = ipaddress.ip_network("2000::/3")
-"""The part of IPv6 that is given out; what lies outside it is as often the name of something in a program."""
+"""The part of IPv6 that is assigned; a text outside it with colons is as often a name in a program."""
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR")
 
 _QUAD = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
 
-# What may follow an address and is no more of its number: a port, the whole length of a network, another address.
-# A port has two digits or more, and nothing numbered after it: 1.2.3.4:5 and 12:30:45 are something else.
+# A port, a prefix length of one single address, or another address may follow an address without being a part of it.
+# A port has two digits or more, and no further number after it: 1.2.3.4:5 and 12:30:45 are something else.
 _AFTER_ADDRESS = re.compile(
     r"[:#]([1-9][0-9]{1,4})(?![0-9A-Za-z]|[.:][0-9])|/(32|128)(?![0-9A-Za-z])"
     rf"|[^0-9A-Za-z.](?:{_QUAD}(?![0-9]|\.[0-9])|[0-9A-Fa-f]{{1,4}}:[0-9A-Fa-f]{{0,4}}:)"
@@ -54,7 +54,7 @@ _AFTER_ADDRESS = re.compile(
 
 _QUADS = re.compile(_QUAD)
 
-# What BSD and tcpdump, or whoever leaves the brackets out, write after an address of IPv6.
+# A port after an address of IPv6 without brackets, as BSD and tcpdump write it.
 _PORT = re.compile(r"[.:]([1-9][0-9]{1,4})$")
 
 
@@ -107,6 +107,7 @@ def make_personal_data(
 
 
 def _find_kind(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Detection]:
+    """Yield personal data of one kind: the parts of each match of its pattern that its finder accepts."""
     text = document.text
     for match in _compile_kind(kind).finditer(text):
         for start, end in _FINDERS[kind](text, match.start(), match.end()):
@@ -121,55 +122,64 @@ def mask(text: str) -> str:
 
 
 Spans = Iterator[tuple[int, int]]
+"""Start and end of each piece of personal data."""
 
 
-def _yield_whole(_: str, start: int, end: int) -> Spans:
+def _accept_match(_: str, start: int, end: int) -> Spans:
+    """Yield the whole match: its pattern is all there is to check."""
     yield start, end
 
 
-def _find_mails(text: str, start: int, end: int) -> Spans:
-    """Yield an address without what stands right before and after it in a script that puts no blanks between words."""
-    at = text.index("@", start)
-    first = next((place for place in range(start, at) if not _is_unspaced(text[place])), start)
-    last = next((place for place in range(end, at, -1) if not _is_unspaced(text[place - 1])), end)
-    # What remains must still be one: a host may end in such a script.
-    dot = text.rfind(".", at, last)
-    yield first, last if dot > at and last - dot > 2 else end
+def _find_email(text: str, start: int, end: int) -> Spans:
+    """Yield the e-mail address of a match, without words around it.
+
+    A script such as Chinese or Thai puts no blanks between words, so a match may begin or end with letters of the text.
+    """
+    at_sign = text.index("@", start)
+    first = next((index for index in range(start, at_sign) if not _is_unspaced(text[index])), start)
+    last = next((index for index in range(end, at_sign, -1) if not _is_unspaced(text[index - 1])), end)
+    # The host may end in such a script itself. Then what is left has no top-level domain, and the match ends as it was.
+    dot = text.rfind(".", at_sign, last)
+    has_domain = dot > at_sign and last - dot > 2
+    yield first, last if has_domain else end
 
 
 def _is_unspaced(char: str) -> bool:
+    """Return whether a character is of a script that puts no blanks between words."""
     return not char.isascii() and unicodedata.name(char, "").startswith(_UNSPACED)
 
 
 def _find_ssn(text: str, start: int, end: int) -> Spans:
+    """Yield the social security number at the end of a match, if it is one that can be given out."""
     digits = [char for char in text[start:end] if char.isdigit()][-9:]
     area, group, serial = "".join(digits[:3]), "".join(digits[3:5]), "".join(digits[5:])
     # Numbers that the Social Security Administration never gives out.
     if area not in {"000", "666"} and area[0] != "9" and group != "00" and serial != "0000":
-        yield end - (9 if text[end - 9 : end].isdigit() else 11), end
+        length = 9 if text[end - 9 : end].isdigit() else 11  # with two separators, 11
+        yield end - length, end
 
 
 def _find_cards(text: str, start: int, end: int) -> Spans:
     """Yield runs of groups that are written as card numbers are, and whose check digit is right."""
     groups = list(_split_groups(text, start, end))
-    for index, (at, stop) in enumerate(groups):
-        group_counts = _CARD_COUNTS.get(stop - at, (1,))
+    for index, (group_start, group_end) in enumerate(groups):
+        group_counts = _CARD_COUNTS.get(group_end - group_start, (1,))
         for count in group_counts:
             window = groups[index : index + count]
             if len(window) == count and _is_card([text[low:high] for low, high in window]):
-                _, last_stop = window[-1]
-                yield at, last_stop
+                _, last_end = window[-1]
+                yield group_start, last_end
 
 
 def _split_groups(text: str, start: int, end: int) -> Spans:
-    """Yield the places of the groups of digits between two places of a text."""
+    """Yield start and end of each group of digits between two positions of a text."""
     group_start = None
-    for place in range(start, end + 1):
-        is_digit = place < end and text[place].isdigit()
+    for index in range(start, end + 1):
+        is_digit = index < end and text[index].isdigit()
         if is_digit and group_start is None:
-            group_start = place
+            group_start = index
         elif not is_digit and group_start is not None:
-            yield group_start, place
+            yield group_start, index
             group_start = None
 
 
@@ -197,37 +207,39 @@ def _passes_luhn(number: str) -> bool:
     Every second digit from the right is doubled, and the sum must be a multiple of ten.
     """
     total = 0
-    for place, digit in enumerate(map(int, reversed(number))):
-        total += digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
+    for index, digit in enumerate(map(int, reversed(number))):
+        if index % 2 == 0:
+            total += digit
+        else:
+            total += digit * 2 - (9 if digit > 4 else 0)  # of a doubled digit above 9, the sum of its two digits
     return total % 10 == 0
 
 
 def _find_ibans(text: str, start: int, end: int) -> Spans:
-    """Yield each word of a run that could begin an IBAN, taken as long as its country's are."""
-    place = start
-    while place < end:
-        length = _IBAN_LENGTHS.get(text[place : place + 2].upper(), 0)
-        last = (
-            _find_end_of_characters(text, place, end, length)
-            if length and text[place + 2 : place + 4].isdigit()
-            else None
-        )
-        if last is not None and _passes_mod_97(text[place:last]):
-            yield place, last
-            place = last
-        while place < end and text[place].isalnum():
-            place += 1
-        while place < end and not text[place].isalnum():
-            place += 1
+    """Yield each IBAN of a match: it begins at the start of a word and has the length that its country's IBANs have."""
+    position = start
+    while position < end:
+        length = _IBAN_LENGTHS.get(text[position : position + 2].upper(), 0)
+        last = None
+        if length and text[position + 2 : position + 4].isdigit():
+            last = _find_end_of_alphanumerics(text, position, end, length)
+        if last is not None and _passes_mod_97(text[position:last]):
+            yield position, last
+            position = last
+        while position < end and text[position].isalnum():
+            position += 1
+        while position < end and not text[position].isalnum():
+            position += 1
 
 
-def _find_end_of_characters(text: str, start: int, end: int, count: int) -> int | None:
+def _find_end_of_alphanumerics(text: str, start: int, end: int, count: int) -> int | None:
     """Find the end of ``count`` letters and digits from ``start``; ``None`` if there are fewer, or more follow."""
-    place = start
-    while count and place < end:
-        count -= text[place].isalnum()
-        place += 1
-    return place if not count and not (place < end and text[place].isalnum()) else None
+    position = start
+    while count and position < end:
+        count -= text[position].isalnum()
+        position += 1
+    has_more = position < end and text[position].isalnum()
+    return None if count or has_more else position
 
 
 def _passes_mod_97(text: str) -> bool:
@@ -240,11 +252,11 @@ def _passes_mod_97(text: str) -> bool:
 
 
 def _find_addresses(text: str, start: int, end: int) -> Spans:
-    """Yield the IP address that a match is, or those within it, if it is a public one."""
-    run = text[start:end]
-    candidate = run if run.endswith("::") else run.rstrip(".:")
-    if len(candidate) > 45 or _is_part_of_more(text, start, start + len(candidate)):
-        # What begins like an address of IPv6 may hold one of IPv4, after the time or after a prefix.
+    """Yield the public IP address that a match is, or the addresses of IPv4 in it if it is none."""
+    matched = text[start:end]
+    candidate = matched if matched.endswith("::") else matched.rstrip(".:")
+    if len(candidate) > 45 or _is_part_of_longer_token(text, start, start + len(candidate)):
+        # A text that begins like an address of IPv6, such as a time or a prefix, may have one of IPv4 after that.
         yield from _find_quads(text, start, end)
         return
     address = _read_address(candidate)
@@ -253,25 +265,29 @@ def _find_addresses(text: str, start: int, end: int) -> Spans:
         address = _read_address(candidate)
     if address is None:
         yield from _find_quads(text, start, end)
-    # Those of one machine, of a private network and of documentation belong to nobody.
+    # Addresses of one machine, of private networks and of documentation belong to nobody, so they are no personal data.
     elif address.is_global and (address.version == 4 or address in _ROUTED):
         yield start, start + len(candidate)
 
 
 def _drop_port(candidate: str) -> str:
+    """Return an address of IPv6 without the port after it, if it has one."""
     port = _PORT.search(candidate)
     return candidate[: port.start()] if port and int(port[1]) <= MOST_PORT else candidate
 
 
 def _find_quads(text: str, start: int, end: int) -> Spans:
-    """Yield addresses of IPv4 inside what only looks like one of IPv6."""
-    for match in _QUADS.finditer(text, start, end) if ":" in text[start:end] else ():
+    """Yield public addresses of IPv4 inside a text with colons that is no address of IPv6."""
+    if ":" not in text[start:end]:
+        return
+    for match in _QUADS.finditer(text, start, end):
         address = _read_address(match.group())
-        if address is not None and address.is_global and not _is_part_of_more(text, match.start(), match.end()):
+        if address is not None and address.is_global and not _is_part_of_longer_token(text, match.start(), match.end()):
             yield match.start(), match.end()
 
 
 def _read_address(address_text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Read an IP address, one of IPv4 also where it is written inside IPv6; ``None`` for any other text."""
     try:
         address = ipaddress.ip_address(address_text)
     except ValueError:
@@ -280,8 +296,8 @@ def _read_address(address_text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Ad
     return mapped or address
 
 
-def _is_part_of_more(text: str, start: int, end: int) -> bool:
-    """Return whether more letters, digits or numbered parts stand around: a version, a name, another number."""
+def _is_part_of_longer_token(text: str, start: int, end: int) -> bool:
+    """Return whether letters, digits or further numbered parts are beside it, as in a version or a longer name."""
     before, after = text[max(0, start - 1) : start], text[end : end + 2]
     if before.isalnum() or before == "." or after[:1].isalnum():
         return True
@@ -290,14 +306,16 @@ def _is_part_of_more(text: str, start: int, end: int) -> bool:
     following = _AFTER_ADDRESS.match(text, end)
     if following is None:
         return True
-    port, mask = following.groups()
-    whole = "128" if ":" in text[start:end] else "32"
-    return int(port) > MOST_PORT if port else mask is not None and mask != whole
+    port, prefix_length = following.groups()
+    if port:
+        return int(port) > MOST_PORT
+    single_address = "128" if ":" in text[start:end] else "32"
+    return prefix_length is not None and prefix_length != single_address
 
 
 _FINDERS: dict[str, Callable[[str, int, int], Spans]] = {
-    "e-mail address": _find_mails,
-    "phone number": _yield_whole,
+    "e-mail address": _find_email,
+    "phone number": _accept_match,
     "card number": _find_cards,
     "IBAN": _find_ibans,
     "social security number": _find_ssn,

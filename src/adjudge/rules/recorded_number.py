@@ -24,9 +24,9 @@ def make_recorded(*, value: float, max: float, measure: str) -> Check:  # noqa: 
             raise UsageError(f"rule recorded: {name} must be a number of at least 0, got {show(number)}")
     passed = value <= max
     shown, limit = format_apart(value, max)
-    words = f"{flatten(measure, QUOTED)} is {shown}, {'within' if passed else 'above'} the maximum of {limit}"
+    message = f"{flatten(measure, QUOTED)} is {shown}, {'within' if passed else 'above'} the maximum of {limit}"
 
     def check(_content: Any) -> RuleResult:
-        return RuleResult(name="", passed=passed, message=words)
+        return RuleResult(name="", passed=passed, message=message)
 
     return check

@@ -1,9 +1,9 @@
-"""Rules: a deterministic check with a name, a severity and a function.
+"""``Rule``: a deterministic check with a name, a severity and a function.
 
-A rule asks no model and costs nothing, so it goes first. A rule that raises, or answers with something that is
-neither a boolean nor a ``RuleResult``, has failed and says why: a broken check must not let anything through.
+A rule asks no model and costs nothing, so rules run before a judge. A rule that raises, or returns something other than
+a boolean or a ``RuleResult``, has failed and says why: a broken check must not let anything through.
 
-What each shipped rule checks is in the other modules here, by the table in ``shipped.py``.
+The checks of the shipped rules are in the other modules here; the table in ``shipped.py`` lists them.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ class Rule:
         """
         if self.needs_reference and reference is None:
             return self._make_result(passed=False, message="needs a reference to compare with, and none was given")
-        cancelled = count_cancellations()
+        cancellations_before = count_cancellations()
         try:
             arguments = (content, reference) if self.needs_reference else (content,)
-            # Only rules of ours: a function of somebody else's may belong to the thread that it was made in.
+            # Only shipped rules go into a thread: a user's function may work in its own thread only.
             with convert_panics():
                 if getattr(self.evaluate, "is_thread_safe", False) and any(map(is_long, arguments)):
                     answer = await run_in_thread(self.evaluate, *arguments)
@@ -97,7 +97,7 @@ class Rule:
             if inspect.isawaitable(answer):
                 answer = await Timeout(None).run(answer, name=f"rule {self.name!r}")
         except asyncio.CancelledError:
-            if count_cancellations() > cancelled:
+            if count_cancellations() > cancellations_before:  # the caller was cancelled, not the rule by itself
                 raise
             return self._make_result(passed=False, message="the rule cancelled itself")
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed

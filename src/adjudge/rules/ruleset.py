@@ -1,6 +1,6 @@
-"""Several rules as one value: ordered, each under a name of its own, never changed.
+"""``Rules``: an immutable, ordered set of rules with unique names, and how one is read from a file.
 
-What failed rules make of a judgement is decided in ``judges/evaluate.py`` (``decide_by_rules``).
+How failed rules change a judgement is decided in ``judges/evaluate.py`` (``decide_by_rules``).
 """
 
 from __future__ import annotations
@@ -35,21 +35,22 @@ class Rules(Sequence[Rule]):
     schema: ClassVar[str] = "adjudge/rules/1"
 
     _rules: tuple[Rule, ...]
-    _places: Mapping[str, int] = field(compare=False)
+    _indices: Mapping[str, int] = field(compare=False)
+    """The index of each rule in ``_rules``, by its folded name."""
 
     def __init__(self, rules: Iterable[AnyRule] | Mapping[str, AnyRule] = ()) -> None:
         rule_list = _read_rules(rules)
-        places: dict[str, int] = {}
-        for place, rule in enumerate(rule_list):
-            first = places.setdefault(_fold_name(rule.name), place)
-            if first != place:
+        indices: dict[str, int] = {}
+        for index, rule in enumerate(rule_list):
+            first = indices.setdefault(_fold_name(rule.name), index)
+            if first != index:
                 raise UsageError(
-                    f"rules {first + 1} and {place + 1} are both called {show(rule.name)}; give each its own name, "
+                    f"rules {first + 1} and {index + 1} are both called {show(rule.name)}; give each its own name, "
                     "as in Rules({'no-order-number': {'regex': '...'}})",
                     argument="rules",
                 )
         object.__setattr__(self, "_rules", rule_list)
-        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_indices", indices)
 
     def get(self, name: str) -> Rule | None:
         """Return the rule of this name, or ``None``. Hyphens and underscores are the same.
@@ -57,8 +58,8 @@ class Rules(Sequence[Rule]):
         Args:
             name: The name of the rule.
         """
-        place = self._places.get(_fold_name(name)) if isinstance(name, str) else None
-        return None if place is None else self._rules[place]
+        index = self._indices.get(_fold_name(name)) if isinstance(name, str) else None
+        return None if index is None else self._rules[index]
 
     def list(self) -> tuple[Rule, ...]:
         """List all rules, in order."""
@@ -79,7 +80,7 @@ class Rules(Sequence[Rule]):
 
     def to_dict(self) -> dict[str, Any]:
         """Write the rules as data, as ``load_rules`` reads them; a function is described and cannot be read back."""
-        # Not by the codec: a set of rules has no members, and its data is that of a file of rules.
+        # Not by the codec, which writes the fields of a dataclass: the data of Rules is that of a rule file.
         return {"schema": self.schema, "rules": {rule.name: dict(rule.spec) for rule in self._rules}}
 
     @overload
@@ -102,7 +103,7 @@ class Rules(Sequence[Rule]):
 
 
 def _read_rules(rules: Any) -> tuple[Rule, ...]:
-    """Read the rules of a list, or of a mapping that names them. Raises ``UsageError`` for a single rule."""
+    """Make a rule of each entry of a list, or of a mapping from names. Raises ``UsageError`` for a single rule."""
     if isinstance(rules, Mapping):
         return tuple(as_rule(rule, name=name) for name, rule in rules.items())
     if isinstance(rules, str | Rule) or not isinstance(rules, Iterable):
@@ -113,11 +114,12 @@ def _read_rules(rules: Any) -> tuple[Rule, ...]:
 
 
 def _fold_name(name: str) -> str:
+    """Replace hyphens by underscores, because they are equal in names of rules."""
     return name.replace("-", "_")
 
 
 MAX_RULES = 64
-"""Rules of one file: they run one after the other, and nothing else runs meanwhile."""
+"""The most rules of one file: they run one after the other, and nothing else runs meanwhile."""
 
 
 def load_rules(source: Rules | Mapping[str, Any] | str | os.PathLike[str]) -> Rules:
@@ -162,17 +164,18 @@ def _read_items(items: Any, place: Place) -> Iterator[Rule]:
     for key, spec in pairs:
         if not isinstance(key, str) and isinstance(items, Mapping):
             raise place.error(f"a rule's name must be a text, got {show(key)}")
-        here = place.at(key)
-        rule = _read_rule(spec, key if isinstance(key, str) else None, here)
+        rule_place = place.at(key)
+        rule = _read_rule(spec, key if isinstance(key, str) else None, rule_place)
         first_key = first_keys.setdefault(rule.name.replace("-", "_"), key)
         if first_key != key:
-            owner = show(first_key) if isinstance(first_key, str) else f"rules[{first_key}]"
-            problem = f"{quote(rule.name)} is already the name of {owner}"
-            raise here.error(f"{problem}; give each its own, as in rules: {{short: {{length: 80}}, plain: ...}}")
+            first_rule = show(first_key) if isinstance(first_key, str) else f"rules[{first_key}]"
+            problem = f"{quote(rule.name)} is already the name of {first_rule}"
+            raise rule_place.error(f"{problem}; give each its own, as in rules: {{short: {{length: 80}}, plain: ...}}")
         yield rule
 
 
 def _read_rule(spec: Any, name: str | None, place: Place) -> Rule:
+    """Make one rule of a rule file; ``name`` is its key, if the file has a mapping. Errors name the place."""
     if not isinstance(spec, str | Mapping):
         raise place.error(f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(spec)}")
     try:

@@ -1,6 +1,6 @@
-"""Secrets in content: keys and tokens by their form, and values given to something that is called one.
+"""Secrets in content: keys and tokens by their form, and random values assigned to a name like ``password``.
 
-What is found never leaves: messages and metadata name its kind and its place, and show no character of it.
+Messages and metadata name the kind and the place of a secret, and show no character of it.
 """
 
 from __future__ import annotations
@@ -82,11 +82,22 @@ _ASSIGNMENT = (
     r"|credentials?)[\w-]{0,30}[\"'`]?\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'`]?([^\s\"'`,;<>(){}\[\]]{12,})"
 )
 
-_STAND_INS = ("example", "placeholder", "changeme", "your", "redacted", "dummy", "xxxx", "****", "....", "process.env")
+_PLACEHOLDERS = (
+    "example",
+    "placeholder",
+    "changeme",
+    "your",
+    "redacted",
+    "dummy",
+    "xxxx",
+    "****",
+    "....",
+    "process.env",
+)
 
 
 def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) -> Callable[[Any], RuleResult]:
-    """Make a check that nothing in the content has the form of a secret, or is a random value called one.
+    """Make a check that nothing in the content has the form of a secret, or is a random value with a secret's name.
 
     ``assignments=False`` looks for the known forms alone.
     """
@@ -95,15 +106,15 @@ def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) 
 
     def check(content: Any) -> RuleResult:
         def find(document: Document) -> Iterator[Detection]:
-            return _find_all(document, ignored, assignments=assignments)
+            return _find_secrets(document, ignored, assignments=assignments)
 
         return search(content, find, nothing="holds no known secret")
 
     return check
 
 
-def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool) -> Iterator[Detection]:
-    """Yield known forms that are not ignored, then with ``assignments`` random values that are called a secret."""
+def _find_secrets(document: Document, ignored: frozenset[str], *, assignments: bool) -> Iterator[Detection]:
+    """Yield known forms that are not ignored, then with ``assignments`` random values assigned to a secret's name."""
     known_forms = [
         detection
         for detection in _find_forms(document.text)
@@ -137,12 +148,12 @@ def _find_assigned(text: str) -> Iterator[Detection]:
 
 
 def _looks_random(value: str) -> bool:
-    """Return whether a value has letters and digits without the repetitions of language, and is no stand-in."""
+    """Return whether a value has letters and digits without the repetitions of language, and is no placeholder."""
     lower = value[:200].lower()
-    if value.startswith("$") or "://" in value or any(word in lower for word in _STAND_INS):
+    if value.startswith("$") or "://" in value or any(word in lower for word in _PLACEHOLDERS):
         return False
-    mixed = sum(map(str.isdigit, lower)) >= 2 and sum(map(str.isalpha, lower)) >= 3
-    return mixed and _measure_entropy(value[:200]) >= LEAST_ENTROPY
+    has_letters_and_digits = sum(map(str.isdigit, lower)) >= 2 and sum(map(str.isalpha, lower)) >= 3
+    return has_letters_and_digits and _measure_entropy(value[:200]) >= LEAST_ENTROPY
 
 
 def _measure_entropy(text: str) -> float:
@@ -155,11 +166,11 @@ def _compile_forms() -> tuple[Any, list[Any]]:
     """Compile the forms of secrets: a set that finds which of them occur, and the pattern of each."""
     import re2
 
-    which = re2.Set.SearchSet()
+    pattern_set = re2.Set.SearchSet()
     for _, pattern in FORMS:
-        which.Add(pattern)
-    which.Compile()
-    return which, [re2.compile(pattern) for _, pattern in FORMS]
+        pattern_set.Add(pattern)
+    pattern_set.Compile()
+    return pattern_set, [re2.compile(pattern) for _, pattern in FORMS]
 
 
 @lru_cache(maxsize=1)

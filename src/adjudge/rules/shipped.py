@@ -58,7 +58,10 @@ from adjudge.rules.visible import make_visible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
+    """A kind of shipped rule: its parameters in words, and the function that makes its check."""
+
     takes: str
+    """The parameters, described for messages and docs."""
     make: Callable[..., Callable[..., Any]]
     """Its keyword parameters are the keys the rule takes."""
     main: str | None = None
@@ -69,7 +72,7 @@ class _Kind:
 
 
 MOST_INNER = 64
-"""Rules of one ``some_of``."""
+"""The most rules in one ``some_of``."""
 
 
 def make_some_of(
@@ -83,7 +86,7 @@ def make_some_of(
     rule_weights = _read_weights(weights, len(inner_rules))
 
     def check(content: Any) -> RuleResult:
-        # What one of them raises is raised here: a check that broke says nothing about the others' share.
+        # An exception of one rule is not caught, so that the whole check fails: it must not count as one failed rule.
         results = []
         for rule in inner_rules:
             stop_if_abandoned()
@@ -91,10 +94,10 @@ def make_some_of(
         passed_weight = sum(weight for weight, result in zip(rule_weights, results, strict=True) if result.passed)
         passed_share = passed_weight / sum(rule_weights)
         count = sum(result.passed for result in results)
-        messages = "; ".join(result.message for result in results if not result.passed)
+        failures = "; ".join(result.message for result in results if not result.passed)
         share_shown, needed_shown = format_apart(passed_share, needed)
         message = f"{count} of {len(results)} hold, {share_shown} of the weight, needed {needed_shown}"
-        message += f": {flatten(messages, QUOTED)}" if messages else ""
+        message += f": {flatten(failures, QUOTED)}" if failures else ""
         return RuleResult(name="", passed=passed_share >= needed - 1e-9, message=message, score=passed_share)
 
     return check
@@ -111,8 +114,8 @@ def _read_weights(weights: Any, count: int) -> list[float]:
     return [float(weight) for weight in rule_weights]
 
 
-def _list_inner(rules: Any) -> list[dict[str, Any]]:
-    """Read the rules of a ``some_of`` into normal form; raise ``UsageError`` for one that cannot stand there."""
+def _read_inner_rules(rules: Any) -> list[dict[str, Any]]:
+    """Return the normal form of each rule of a ``some_of``. Raises ``UsageError`` for a rule that it cannot contain."""
     if not isinstance(rules, list | tuple) or not 0 < len(rules) <= MOST_INNER:
         raise UsageError(f"rule some_of: rules must be a list of 1 to {MOST_INNER} rules, got {show(rules)}")
     specs = []
@@ -307,7 +310,7 @@ SHIPPED: Mapping[str, str] = MappingProxyType({name: kind.takes for name, kind i
 
 _NAMES = {name.replace("-", "_"): name for name in _KINDS}
 
-_COMMON = ("severity", "description")
+_COMMON_KEYS = ("severity", "description")
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +355,7 @@ def as_rule(
     if isinstance(value, str):
         return rule_from_spec({"name": value}, name=name, allow_python=allow_python)
     if callable(value):
-        return _rule_from_function(value, name)
+        return _make_rule_from_function(value, name)
     raise UsageError(
         f"a rule must be a Rule, a mapping like {{'regex': '...'}}, a function or a name; got {show(value)}"
     )
@@ -378,7 +381,7 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
             "in code, pass the function itself"
         )
     if kind_name == "some_of" and "rules" in options:
-        options["rules"] = _list_inner(options["rules"])
+        options["rules"] = _read_inner_rules(options["rules"])
     kind = _KINDS[kind_name]
     severity, description = _read_common(options)
     parameters = inspect.signature(kind.make).parameters
@@ -389,7 +392,7 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
         for key, parameter in parameters.items()
         if key in options and not _is_default(options[key], parameter)
     }
-    normal = _to_normal(kind_name, kind, changed, parameters)
+    normal = _normalize_spec(kind_name, kind, changed, parameters)
     extra = {"severity": severity} if severity != DEFAULT_SEVERITY else {}
     extra |= {"description": description} if description else {}
     return Rule(
@@ -403,7 +406,7 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
 
 
 def _read_form(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Read the kind of rule that a spec names in either form, and its options, by name. Raises ``UsageError``."""
+    """Read a spec in either form: return the kind of rule that it names, and its options. Raises ``UsageError``."""
     options = dict(spec)
     if "name" in options:
         kind_name = options.pop("name")
@@ -413,28 +416,28 @@ def _read_form(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             )
         return _NAMES[_fold_name(kind_name)], options
     kind_keys = [key for key in options if isinstance(key, str) and _fold_name(key) in _NAMES]
-    if len(kind_keys) > 1:  # ``arguments`` is a rule, and an option of the rules on calls
-        taken = {
-            name for key in kind_keys for name in inspect.signature(_KINDS[_NAMES[_fold_name(key)]].make).parameters
-        }
-        kind_keys = [key for key in kind_keys if key not in taken] or kind_keys
+    if len(kind_keys) > 1:  # ``arguments`` is a rule, and also an option of the rules on calls
+        option_names: set[str] = set()
+        for key in kind_keys:
+            option_names.update(inspect.signature(_KINDS[_NAMES[_fold_name(key)]].make).parameters)
+        kind_keys = [key for key in kind_keys if key not in option_names] or kind_keys
     if len(kind_keys) > 1:
         raise UsageError(f"a rule names one check, this one names {' and '.join(kind_keys)}; write two rules")
     if not kind_keys:
-        unknown = next((key for key in options if key not in _COMMON), None)
+        unknown = next((key for key in options if key not in _COMMON_KEYS), None)
         problem = f"no rule is named {show(unknown)}{suggest(unknown, _KINDS)}" if options else "the rule is empty"
         raise UsageError(f"{problem} (there are {', '.join(_KINDS)})")
     kind_name = _NAMES[_fold_name(kind_keys[0])]
     options[kind_name] = options.pop(kind_keys[0])
-    return kind_name, _fill_main(kind_name, options)
+    return kind_name, _move_main_value(kind_name, options)
 
 
 def _fold_name(name: str) -> str:
-    """Fold hyphens and underscores: rules are written with either, as the file around them is."""
+    """Replace hyphens by underscores, because names of rules may be written with either."""
     return name.replace("-", "_")
 
 
-def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
+def _move_main_value(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
     """Move the value under the rule's name (``{"regex": ...}``) to its main parameter, and return all parameters.
 
     Raises ``UsageError``.
@@ -442,9 +445,9 @@ def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
     value, kind = options.pop(kind_name), _KINDS[kind_name]
     main = kind.main
     if kind.takes_members and isinstance(value, Mapping):
-        twice = next((key for key in value if key in options), None)
-        if twice is not None:
-            raise UsageError(f"rule {kind_name}: {twice} is given twice, inside and beside; leave one out")
+        repeated = next((key for key in value if key in options), None)
+        if repeated is not None:
+            raise UsageError(f"rule {kind_name}: {repeated} is given twice, inside and beside; leave one out")
         return {**value, **options}
     if main is None:
         if value is not True:
@@ -456,6 +459,7 @@ def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_common(options: dict[str, Any]) -> tuple[Severity, str]:
+    """Remove severity and description from the options, and return them. Raises ``UsageError``."""
     severity, description = options.pop("severity", DEFAULT_SEVERITY), options.pop("description", "")
     levels = get_args(Severity)
     check_choice("severity", severity, levels, where="a rule")
@@ -471,7 +475,7 @@ def _check_keys(
     for key in options:
         if key not in parameters:
             raise UsageError(
-                f"rule {kind_name} has no key {show(key)}{suggest(key, [*parameters, *_COMMON])} "
+                f"rule {kind_name} has no key {show(key)}{suggest(key, [*parameters, *_COMMON_KEYS])} "
                 f"(it takes {kind.takes})"
             )
     for key, parameter in parameters.items():
@@ -480,40 +484,45 @@ def _check_keys(
 
 
 def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
+    """Return whether a value equals a parameter's default; a list equals a tuple, since data has no tuples."""
     default = parameter.default
     return value == default or (isinstance(default, tuple) and isinstance(value, list) and tuple(value) == default)
 
 
-def _to_normal(
+def _normalize_spec(
     kind_name: str, kind: _Kind, options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> dict[str, Any]:
-    """Write the rule as data in one fixed form, copied, so nothing the caller changes later can change a digest."""
-    rest = {key: to_json_value(value) for key, value in options.items() if key != kind.main}
+    """Write a rule as data in its normal form, of which the digest is taken.
+
+    The values are copied, so that a later change of the caller's cannot change the digest.
+    """
+    other_options = {key: to_json_value(value) for key, value in options.items() if key != kind.main}
     if kind.main is None:
-        return {kind_name: True} | rest
-    value = options.get(kind.main, parameters[kind.main].default)
-    return {"name": kind_name} | rest if value is None else {kind_name: to_json_value(value)} | rest
+        return {kind_name: True} | other_options
+    main_value = options.get(kind.main, parameters[kind.main].default)
+    if main_value is None:
+        return {"name": kind_name} | other_options
+    return {kind_name: to_json_value(main_value)} | other_options
 
 
-def _rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:
-    """Make a rule of a function; with two required parameters it is given the reference too."""
+def _make_rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:
+    """Make a rule from a function; a function with two required parameters also gets the reference."""
     function_name = getattr(function, "__name__", type(function).__name__)
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some built-in functions have no signature
         parameters = ()
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     required = [
-        parameter for parameter in parameters if parameter.kind in places and parameter.default is parameter.empty
+        parameter for parameter in parameters if parameter.kind in positional and parameter.default is parameter.empty
     ]
-    document = inspect.getdoc(function) if inspect.isroutine(function) else None
-    place = (
-        f"{getattr(function, '__module__', None) or '?'}:{getattr(function, '__qualname__', type(function).__name__)}"
-    )
+    docstring = inspect.getdoc(function) if inspect.isroutine(function) else None
+    module = getattr(function, "__module__", None) or "?"
+    qualified_name = getattr(function, "__qualname__", type(function).__name__)
     return Rule(
         name=name if name is not None else function_name.strip("<>"),
         evaluate=function,
-        description=(document or "").strip().partition("\n")[0],
+        description=(docstring or "").strip().partition("\n")[0],
         needs_reference=len(required) == 2,
-        spec={"python": place},
+        spec={"python": f"{module}:{qualified_name}"},
     )

@@ -1,4 +1,4 @@
-"""A check that the content is Python, JSON, YAML or TOML that a reader accepts; nothing is run and nothing built."""
+"""The rule ``syntax``: the content is valid Python, JSON, YAML or TOML; nothing is run and no object is built."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from adjudge.formats.text import QUOTED, flatten
 from adjudge.result import RuleResult
 
 LONGEST = 200_000
-"""Characters of source that are parsed; a parser needs some hundred times as many bytes, and nothing else runs."""
+"""The most characters that are parsed: a parser needs a hundred times as many bytes, and blocks everything else."""
 
 MOST_DEPTH = 50
-"""Brackets inside each other, and levels of YAML."""
+"""The most open brackets at once, and the most levels of YAML."""
 
 
 _DIRECTIVE = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%")
@@ -66,7 +66,10 @@ def _check_brackets(text: str) -> None:
     """Refuse deep nesting before a parser written in C descends into it; brackets in strings count as well."""
     depth = 0
     for char in text:
-        depth = max(0, depth + (char in "([{") - (char in ")]}"))
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth = max(0, depth - 1)
         if depth > MOST_DEPTH:
             raise ValueError(f"more than {MOST_DEPTH} brackets are open at once")
 
@@ -76,12 +79,12 @@ def _read_yaml(text: str) -> None:
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    # A YAML reader compares each directive with all that came before.
+    # A YAML reader compares each directive with all directives before it, so many of them would take too long.
     if _DIRECTIVE.search(text):
         raise ValueError("directives (lines that begin with %) are not read here")
     depth, anchors = 0, set()
     try:
-        # Events come from a flat loop; nothing is composed, so no alias multiplies and no tag builds an object.
+        # Only events are read and no document is built, so no alias multiplies and no tag makes an object.
         events: Any = yaml.parse(text, loader)
         for event in events:
             line = event.start_mark.line + 1

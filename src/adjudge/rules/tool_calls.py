@@ -28,31 +28,31 @@ _NO_CONVERSATION = (
     "is no conversation whose calls can be read; hand in the messages (OpenAI, Anthropic or MCP), not their text"
 )
 
-_CALLS = (
+_CALL_KINDS = (
     *("toolcall", "toolcalls", "functioncall", "functioncalls", "tooluse", "toolcallchunk", "toolcallchunks"),
     *("toolinvocation", "toolinvocations", "mcpcall", "shellcall", "computercall", "patchcall"),
     *("websearchcall", "filesearchcall", "codeinterpretercall", "imagegenerationcall"),
 )
-"""The ends of members and types that mean a call in any interface, without case and punctuation."""
+"""Endings of member names and types that mean a call in any interface, without case and punctuation."""
 
-_NAMELESS = frozenset(
+_NAMELESS_KINDS = frozenset(
     f"{start}{end}"
     for start in ("", "custom", "server", "mcp", "invalid", "dynamic")
     for end in ("toolcall", "toolcalls", "functioncall", "functioncalls", "tooluse", "toolinvocation", "mcpcall")
 )
-"""Kinds that say nothing of which tool is called."""
+"""Names of members and types that mean a call and do not tell which tool is called."""
 
-_NO_CALLS = frozenset({"toolresult", "tooloutput", "toolerror", "toolresponse", "toolreturn", "toolchoice"})
+_NOT_CALL_KINDS = frozenset({"toolresult", "tooloutput", "toolerror", "toolresponse", "toolreturn", "toolchoice"})
 
-_CALLED_TOOL = frozenset({"tool_name", "toolName", "recipient_name"})
-"""Members that only a call, or its result, has."""
+_TOOL_NAME_MEMBERS = frozenset({"tool_name", "toolName", "recipient_name"})
+"""Members that only a call, or its result, has: they name the tool."""
 
 _ARGUMENTS = frozenset({"arguments", "input", "args", "parameters", "params"})
 
 _OUTPUTS = frozenset({"output", "result", "content"})
 
 _LONGEST_KIND = 200
-"""Characters; no interface has a longer name for a call."""
+"""The most characters of a type or member name that are compared; no interface has a longer name for a call."""
 
 _HOLDERS = ("messages", "input", "output")
 """Members in which a whole request or response holds its messages."""
@@ -62,9 +62,9 @@ class Call(NamedTuple):
     """One call of a tool."""
 
     tool: str | None
-    """Its name; ``None`` where something is a call and its name cannot be read."""
+    """The name of the tool; ``None`` if it cannot be read."""
     arguments: Any
-    """The arguments as JSON; ``_UNREADABLE`` where they are none."""
+    """The arguments as JSON; ``_UNREADABLE`` if they are not JSON."""
     turn: int
     """Calls of one turn are made at once: none of them has seen what another returned."""
 
@@ -72,7 +72,7 @@ class Call(NamedTuple):
 _UNREADABLE = object()
 
 _RESULT = object()
-"""In the place of the arguments of a result: it says that the tool was called, and not with what."""
+"""The arguments of a tool's result, which shows that the tool was called and not with which arguments."""
 
 
 def make_called(
@@ -89,7 +89,7 @@ def make_called(
 
     def check(content: Any) -> RuleResult:
         """Check how often one content called each tool."""
-        calls = _read_calls(content)
+        calls = _read_assistant_calls(content)
         if isinstance(calls, str):
             return fail(calls)
         for name in names:
@@ -115,15 +115,15 @@ def make_not_called(
 
     def check(content: Any) -> RuleResult:
         """Check that nothing in one content resembles a call of these tools."""
-        traces = _read_traces(content)
-        if isinstance(traces, str):
-            return fail(traces)
-        for tool_called, call_arguments in traces:
+        possible_calls = _read_possible_calls(content)
+        if isinstance(possible_calls, str):
+            return fail(possible_calls)
+        for tool_called, call_arguments in possible_calls:
             if tool_called is None:
                 return fail("holds a call whose tool cannot be read, so none can be ruled out")
-            if any(name.equals(tool_called) for name in allowed) or not any(
-                name.resembles(tool_called) for name in names
-            ):
+            if any(name.equals(tool_called) for name in allowed):
+                continue
+            if not any(name.resembles(tool_called) for name in names):
                 continue
             if _has_arguments(Call(tool_called, call_arguments, 0), expected, otherwise=True):
                 return fail(f"called {quote(tool_called, 60)}")
@@ -144,27 +144,27 @@ def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any],
 
     def check(content: Any) -> RuleResult:
         """Check that one content called the tools in this order."""
-        calls = _read_calls(content)
+        calls = _read_assistant_calls(content)
         if isinstance(calls, str):
             return fail(calls)
-        if is_exact and (len(calls) != len(names) or _count_traces(content) != len(calls)):
+        if is_exact and (len(calls) != len(names) or _count_possible_calls(content) != len(calls)):
             return fail(f"made {len(calls)} calls, and exactly {len(names)} are asked for: {_list_names(names)}")
-        before: int | None = None
-        for place, name in enumerate(names):
-            candidates = calls[place : place + 1] if is_exact else calls
+        previous_turn: int | None = None
+        for index, name in enumerate(names):
+            candidates = calls[index : index + 1] if is_exact else calls
             turns = [call.turn for call in candidates if call.tool is not None and name.equals(call.tool)]
             if not turns:
-                return fail(f"did not call {name}" if not is_exact else f"call {place + 1} is not {name}")
-            if before is not None and turns[0] <= before:
-                # At once is not after: a check that runs beside what it should allow cannot stop it.
-                return fail(f"called {name} before or together with {names[place - 1]}")
-            before = turns[0]
+                return fail(f"did not call {name}" if not is_exact else f"call {index + 1} is not {name}")
+            if previous_turn is not None and turns[0] <= previous_turn:
+                # The same turn is too early: a check that runs together with the call it should allow cannot stop it.
+                return fail(f"called {name} before or together with {names[index - 1]}")
+            previous_turn = turns[0]
         return pass_(f"called {_list_names(names)} in this order")
 
     return check
 
 
-# ---------------------------------------------------------------- what a rule is given
+# ---------------------------------------------------------------- options of rules
 
 
 class ToolName:
@@ -198,19 +198,22 @@ class ToolName:
 
 
 def _matches_parts(parts: list[str], text: str) -> bool:
-    """Return whether a text is made of these parts with anything between them; linear in the text, which is hostile."""
-    first, *between = parts
-    if not between:
+    """Return whether a text is these parts in order, with any text between them.
+
+    The parts are a pattern split at each ``*``. The time is linear in the text, which may come from an attacker.
+    """
+    first, *middle = parts
+    if not middle:
         return text == first
-    last = between.pop()
+    last = middle.pop()
     if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
         return False
-    place, end = len(first), len(text) - len(last)
-    for part in between:
-        part_start = text.find(part, place, end)
+    position, end = len(first), len(text) - len(last)
+    for part in middle:
+        part_start = text.find(part, position, end)
         if part_start < 0:
             return False
-        place = part_start + len(part)
+        position = part_start + len(part)
     return True
 
 
@@ -250,13 +253,13 @@ def _has_arguments(call: Call, expected: Mapping[str, Any] | None, *, otherwise:
     return all(name in call.arguments and is_same(call.arguments[name], value) for name, value in expected.items())
 
 
-# ---------------------------------------------------------------- what content holds
+# ---------------------------------------------------------------- calls in content
 
 
 def describe_incomplete(run: AgentRun) -> str | None:
-    """Describe why nothing can be shown by a run, or return ``None`` if it is complete.
+    """Describe why a run proves nothing, or return ``None`` if it is complete.
 
-    What was forged may stand in it as well, so neither a call nor the lack of one counts.
+    Entries of an incomplete run may be missing or forged, so neither a call nor the lack of one counts.
     """
     if run.complete:
         return None
@@ -264,8 +267,8 @@ def describe_incomplete(run: AgentRun) -> str | None:
     return f"is a run that is not complete{reason}, so nothing is known of what happened and what did not"
 
 
-def _read_calls(content: Any) -> list[Call] | str:
-    """Read the calls that the assistant made; or say why nobody knows them."""
+def _read_assistant_calls(content: Any) -> list[Call] | str:
+    """Return the calls that the assistant made; if the content does not show them, a message that says why."""
     if isinstance(content, AgentRun):
         calls = [Call(step.call.tool, step.call.arguments, step.turn) for step in content.steps if step.call]
         return describe_incomplete(content) or calls
@@ -273,19 +276,19 @@ def _read_calls(content: Any) -> list[Call] | str:
     return _NO_CONVERSATION if messages is None else list(_list_calls(messages))
 
 
-def _read_traces(content: Any) -> Iterable[tuple[str | None, Any]] | str:
-    """Read everything that resembles a call; or say why nobody can say that there was none."""
+def _read_possible_calls(content: Any) -> Iterable[tuple[str | None, Any]] | str:
+    """Return tool and arguments of all that resembles a call; for unreadable content, a message with the reason."""
     if isinstance(content, AgentRun):
         return describe_incomplete(content) or [(call.tool, call.arguments) for call in content.calls]
     value = _read_content(content)
-    return _NO_CONVERSATION if value is None or _find_messages(value) is None else _list_traces(value)
+    return _NO_CONVERSATION if value is None or _find_messages(value) is None else _list_possible_calls(value)
 
 
-# ---------------------------------------------------------------- what a conversation holds
+# ---------------------------------------------------------------- calls in a conversation
 
 
 def _read_content(content: Any) -> Any:
-    """Read the content as JSON; ``None`` where it is none."""
+    """Read the content as JSON; ``None`` if it is not JSON."""
     from adjudge.content import content_text
 
     try:
@@ -295,6 +298,7 @@ def _read_content(content: Any) -> Any:
 
 
 def _read_messages(content: Any) -> list[dict[str, Any]] | None:
+    """Read the messages of a conversation from content; ``None`` if the content is no conversation."""
     value = _read_content(content)
     return None if value is None else _find_messages(value)
 
@@ -312,6 +316,7 @@ def _find_messages(value: Any) -> list[dict[str, Any]] | None:
 
 
 def _check_messages(value: Any) -> list[dict[str, Any]] | None:
+    """Return a value that is a list of messages and not empty; otherwise ``None``."""
     is_good = (
         isinstance(value, list)
         and value
@@ -321,7 +326,9 @@ def _check_messages(value: Any) -> list[dict[str, Any]] | None:
 
 
 def _is_message(message: Mapping[str, Any]) -> bool:
-    if "choices" in message:  # of a stream, which splits a name into pieces; or a response, whose messages are inside
+    """Return whether an object is one message of OpenAI, Anthropic or MCP."""
+    # A piece of a stream, which may hold a part of a tool's name; or a response, whose messages are inside.
+    if "choices" in message:
         return False
     return (
         isinstance(message.get("role"), str) or isinstance(message.get("type"), str) or message.get("jsonrpc") == "2.0"
@@ -339,7 +346,7 @@ def _list_calls(messages: list[dict[str, Any]]) -> Iterator[Call]:
 
 
 def _ends_turn(message: Mapping[str, Any]) -> bool:
-    """Return whether the assistant has read a message before its next call: a result, or somebody else's words."""
+    """Return whether a message is one that the assistant reads before its next call: a result or a user's message."""
     kind = message.get("type")
     if message.get("jsonrpc") == "2.0":
         return "result" in message or "error" in message
@@ -351,8 +358,8 @@ def _ends_turn(message: Mapping[str, Any]) -> bool:
 def _list_own_calls(message: Mapping[str, Any], turn: int) -> Iterator[Call]:
     """Yield the calls of a message that are well formed and made by the assistant."""
     if message.get("jsonrpc") == "2.0":
-        answers = not {"role", "result", "error"}.isdisjoint(message)
-        if not answers and message.get("method") == "tools/call" and isinstance(message.get("params"), dict):
+        is_response = not {"role", "result", "error"}.isdisjoint(message)
+        if not is_response and message.get("method") == "tools/call" and isinstance(message.get("params"), dict):
             yield from _make_call(message["params"], "arguments", turn)
         return
     if message.get("type") in ("function_call", "mcp_call", "custom_tool_call") and "role" not in message:
@@ -373,12 +380,13 @@ def _list_objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _make_call(call: Any, member: str, turn: int) -> Iterator[Call]:
+    """Yield the call that an object describes, with the arguments in ``member``; nothing if the object has no name."""
     if isinstance(call, dict) and isinstance(call.get("name"), str) and call["name"]:
         yield Call(call["name"], _parse_arguments(call.get(member)), turn)
 
 
 def _parse_arguments(value: Any) -> Any:
-    """Parse arguments as JSON; OpenAI writes them as a text."""
+    """Parse arguments that are a JSON text, as OpenAI writes them; other values are returned as they are."""
     if not isinstance(value, str):
         return value
     try:
@@ -387,83 +395,89 @@ def _parse_arguments(value: Any) -> Any:
         return _UNREADABLE
 
 
-def _list_traces(value: Any) -> Iterator[tuple[str | None, Any]]:
-    """Yield name and arguments of everything in a value that resembles a call, in any interface and any role.
+def _list_possible_calls(value: Any) -> Iterator[tuple[str | None, Any]]:
+    """Yield tool and arguments of everything in a value that resembles a call, in any interface and any role.
 
-    Something with two names is a call of both: which of them a client goes by is not known here.
+    An object with two names is a call of both, because it is not known which of them a client uses. A tool is ``None``
+    if it cannot be read; arguments may be ``_UNREADABLE`` or ``_RESULT``.
     """
     pending = [value]
     while pending:
-        part = pending.pop()
-        if isinstance(part, list):
-            pending += part
-        if not isinstance(part, dict):
+        current = pending.pop()
+        if isinstance(current, list):
+            pending += current
+        if not isinstance(current, dict):
             continue
-        pending += [member if name != "usage" else _drop_counts(member) for name, member in part.items()]
-        kinds = (part.get("type"), part.get("part_kind"))
-        kind = next((kind_name for kind_name in kinds if _is_call_kind(kind_name) or _names_tool(kind_name)), None)
-        if kind is not None or not _CALLED_TOOL.isdisjoint(part):
-            yield from _read_trace(part, kind)
-        if isinstance(part.get("method"), str) and fold(part["method"]) == "tools/call":
-            yield from _read_trace(part.get("params"), "tool_call")
-        if part.get("role") in ("tool", "function") and isinstance(part.get("name"), str):
-            yield part["name"], _RESULT
-        for name, member in part.items():
-            # A number is a limit, and true that calls may be made at once.
+        pending += [member if name != "usage" else _drop_usage_counts(member) for name, member in current.items()]
+        kinds = (current.get("type"), current.get("part_kind"))
+        call_kind = next((kind for kind in kinds if _is_call_kind(kind) or _names_tool(kind)), None)
+        if call_kind is not None or not _TOOL_NAME_MEMBERS.isdisjoint(current):
+            yield from _read_possible_call(current, call_kind)
+        if isinstance(current.get("method"), str) and fold(current["method"]) == "tools/call":
+            yield from _read_possible_call(current.get("params"), "tool_call")
+        if current.get("role") in ("tool", "function") and isinstance(current.get("name"), str):
+            yield current["name"], _RESULT
+        for name, member in current.items():
+            # Options may have such a name too: ``max_tool_calls`` is a number, ``parallel_tool_calls`` a boolean.
             if _is_call_kind(name) and member not in (None, [], {}) and not isinstance(member, int | float):
-                for trace in member if isinstance(member, list) else [member]:
-                    yield from _read_trace(trace, name)
+                for possible_call in member if isinstance(member, list) else [member]:
+                    yield from _read_possible_call(possible_call, name)
 
 
-def _count_traces(content: Any) -> int:
-    traces = _read_traces(content)
-    return sum(arguments is not _RESULT for _, arguments in traces) if not isinstance(traces, str) else 0
+def _count_possible_calls(content: Any) -> int:
+    """Count everything in the content that resembles a call, without results; 0 if the content cannot be read."""
+    possible_calls = _read_possible_calls(content)
+    if isinstance(possible_calls, str):
+        return 0
+    return sum(arguments is not _RESULT for _, arguments in possible_calls)
 
 
-def _drop_counts(usage: Any) -> Any:
-    """Drop the members of a response's usage that only count: those name tools and call none."""
+def _drop_usage_counts(usage: Any) -> Any:
+    """Drop the members of a response's usage that are only counts: they have names of tools and are no calls."""
     if not isinstance(usage, dict):
         return usage
     return {name: member for name, member in usage.items() if not isinstance(member, dict) or not _is_count(member)}
 
 
 def _is_count(members: dict[str, Any]) -> bool:
+    """Return whether all members of an object are numbers or null."""
     return all(value is None or isinstance(value, int | float) for value in members.values())
 
 
-def _is_call_kind(kind_name: Any) -> bool:
+def _is_call_kind(kind: Any) -> bool:
     """Return whether a type or a member's name means a call: ``tool_calls``, ``web_search_call``."""
-    if not isinstance(kind_name, str) or len(kind_name) > _LONGEST_KIND:
+    if not isinstance(kind, str) or len(kind) > _LONGEST_KIND:
         return False
-    return _fold_kind(kind_name).endswith(_CALLS)
+    return _fold_kind(kind).endswith(_CALL_KINDS)
 
 
-def _names_tool(kind_name: Any) -> bool:
-    """Return whether a part's type has the tool's name in it: ``tool-delete``."""
-    return (
-        isinstance(kind_name, str)
-        and fold(kind_name[:9]).startswith("tool-")
-        and _fold_kind(kind_name) not in _NO_CALLS
-    )
+def _names_tool(kind: Any) -> bool:
+    """Return whether a type contains the tool's name, as in ``tool-delete``."""
+    return isinstance(kind, str) and fold(kind[:9]).startswith("tool-") and _fold_kind(kind) not in _NOT_CALL_KINDS
 
 
-def _fold_kind(kind_name: str) -> str:
-    return re.sub(r"[^a-z]", "", fold(kind_name[:_LONGEST_KIND]))
+def _fold_kind(kind: str) -> str:
+    """Fold a type or member name to lower-case ASCII letters alone: ``tool_calls`` becomes ``toolcalls``."""
+    return re.sub(r"[^a-z]", "", fold(kind[:_LONGEST_KIND]))
 
 
-def _read_trace(part: Any, kind: str | None = None) -> Iterator[tuple[str | None, Any]]:
-    """Yield names and arguments of something that resembles a call; OpenAI puts both into ``function``."""
+def _read_possible_call(part: Any, kind: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    """Yield tool and arguments of an object that resembles a call, for each name that it has.
+
+    ``kind`` is the type or member name by which the object was recognised as a call. OpenAI puts the tool's name and
+    the arguments into an object under ``function``.
+    """
     if not isinstance(part, dict):
         yield None, _UNREADABLE
         return
-    # A framework's form has the name in the place of the object.
+    # Some frameworks put the tool's name under ``function``, and no object.
     functions = [part[name] for name in ("function", "custom", "functionCall") if name in part]
     holders = [part, *[function for function in functions if isinstance(function, dict)]]
     members = [member for holder in holders for member in holder.items()]
     names = [function for function in functions if isinstance(function, str)]
-    names += [value for key, value in members if key == "name" or key in _CALLED_TOOL]
-    if kind is not None and not names and _fold_kind(kind) not in _NAMELESS:
-        # A provider's own tools have no name but their kind: ``computer_call``, ``tool-delete``.
+    names += [value for key, value in members if key == "name" or key in _TOOL_NAME_MEMBERS]
+    if kind is not None and not names and _fold_kind(kind) not in _NAMELESS_KINDS:
+        # A provider's own tools have no name except in their type: ``computer_call``, ``tool-delete``.
         provider_name = re.sub(r"^tool-|_call$", "", kind)
         names = [provider_name] if provider_name else []
     candidates = [value for key, value in members if _fold_kind(key) in _ARGUMENTS]
@@ -474,14 +488,15 @@ def _read_trace(part: Any, kind: str | None = None) -> Iterator[tuple[str | None
         yield (name, arguments) if isinstance(name, str) else (None, _UNREADABLE)
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- results and messages
 
 
-def _describe_count(name: ToolName, count: int, calls: int, least: int, most: int | None) -> str:
+def _describe_count(name: ToolName, count: int, all_calls: int, least: int, most: int | None) -> str:
+    """Describe that ``count`` is not within ``least`` and ``most``; ``all_calls`` also counts other arguments."""
     if most is not None and count > most:
         return f"called {name} {count} times, above the maximum of {most}"
-    if calls > count:
-        return f"called {name} {calls} times, {count} of them with the arguments asked for; at least {least} needed"
+    if all_calls > count:
+        return f"called {name} {all_calls} times, {count} of them with the arguments asked for; at least {least} needed"
     return f"did not call {name}" if not count else f"called {name} {count} times, below the minimum of {least}"
 
 
@@ -499,7 +514,14 @@ def fail(message: str) -> RuleResult:
     return RuleResult(name="", passed=False, message=message)
 
 
-def fail_call(message: str, calls: Sequence[object], place: int, path: str) -> RuleResult:
-    """Make the result of a check that one of some calls failed: of a run by its number, of a single one by a value."""
-    about: dict[str, Any] = {"call": place + 1} if len(calls) > 1 else {"place": path} if path else {}
-    return RuleResult(name="", passed=False, message=message, metadata=about)
+def fail_call(message: str, calls: Sequence[object], index: int, path: str) -> RuleResult:
+    """Make the result of a check that ``calls[index]`` failed.
+
+    The metadata names the number of the call, or for a single call the path of the argument that is wrong.
+    """
+    metadata: dict[str, Any] = {}
+    if len(calls) > 1:
+        metadata["call"] = index + 1
+    elif path:
+        metadata["place"] = path
+    return RuleResult(name="", passed=False, message=message, metadata=metadata)

@@ -1,10 +1,10 @@
-r"""The values of a text that is JSON: every name and value in it, unescaped, however often it was written into a text.
+r"""Every name and value in a JSON text, unescaped, also of JSON that is itself a text inside JSON.
 
 ``\u0072m`` is ``rm`` to every reader of the JSON, and a tool call's arguments are JSON inside a text inside JSON.
-Reading is lenient where a rule refuses (a key that is given twice keeps both of its values, ``NaN`` is a value) and
-strict where a rule demands: what two readers could understand differently must hide nothing, and must prove nothing.
+A rule that refuses something reads leniently (a repeated key keeps both of its values, ``NaN`` is a value), and a rule
+that demands something reads strictly. So JSON that two programs read differently can neither hide nor prove a value.
 
-It holds no rule. Which file has a rule says ``rules/shipped.py``; ``similarity``, for one, is in ``checks.py``.
+This module holds no rule: ``rules/shipped.py`` lists the rules and imports each from its file.
 """
 
 from __future__ import annotations
@@ -22,29 +22,31 @@ MOST_ROUNDS = 8
 
 
 LONGEST_KNOWN = 100
-"""Characters of a text that is remembered, so that what is repeated is looked at once."""
+"""Texts shorter than this many characters are remembered, so that a repeated text is yielded once."""
 
 
 Place = tuple[Any, "str | int"] | None
-"""The place of a value: the place of what holds it, and its name or number there. Written out only when it is shown."""
+"""The path of a value, as a linked list: the place of its container, and its key or index there; ``None`` is the root.
+
+``describe_place`` writes it as text, which is done only for a place that is shown."""
 
 
 _PLAIN_STEP = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 
-_AROUND = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
+_BLANKS = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 
-_HALVES = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 
-_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
-# A backslash before it, or three, make it part of the text; the run is counted once, from its beginning.
-_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*+"')
+# A quotation mark after an odd number of backslashes is escaped, and so a part of the quoted text.
+_UNESCAPED_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*+"')
 
-_OPENED = re.compile(r'[\[{,:]\s*+"')
+_OPENING_QUOTE = re.compile(r'[\[{,:]\s*+"')
 
-_CLOSED = re.compile(r'"\s*+[:,\]}]')
+_CLOSING_QUOTE = re.compile(r'"\s*+[:,\]}]')
 
 
 class TooDeepError(ValueError):
@@ -58,35 +60,37 @@ class TooDeepError(ValueError):
 
 
 class _Members(list[tuple[str, Any]]):
-    """An object's names and values, in order, those that stand twice included."""
+    """The names and values of a JSON object, in order, repeated names included."""
 
 
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> _Members:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> _Members:
+    """Return the names and values of an object; raise ``ValueError`` if a name is repeated."""
     if len({name for name, _ in pairs}) != len(pairs):
         raise ValueError("a key appears twice in one object")
     return _Members(pairs)
 
 
 def _refuse_constant(name: str) -> str:
+    """Raise ``ValueError`` for ``NaN``, ``Infinity`` and ``-Infinity``, which Python's reader accepts."""
     raise ValueError(f"{name} is not JSON")
 
 
-# Numbers stay as they are written: none is too large, and none is rounded before it was looked at.
+# Numbers are read as the texts they are written as, so that none is too large and none is rounded.
 _LENIENT = json.JSONDecoder(
     object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str, strict=False
 )
 
 _STRICT = json.JSONDecoder(
-    object_pairs_hook=_refuse_repeats, parse_int=str, parse_float=str, parse_constant=_refuse_constant
+    object_pairs_hook=_refuse_repeated_keys, parse_int=str, parse_float=str, parse_constant=_refuse_constant
 )
 
 
 class Value(NamedTuple):
-    """A value in a JSON text; or, with ``text=None``, the name alone of something that holds more."""
+    """A value in a JSON text; with ``text=None``, an object or a list, whose values follow."""
 
     place: Place
     name: str | None
-    """Its name; the items of a list have the name of the list."""
+    """Its key; the items of a list have the key of the list, and the root has none."""
     text: str | None
     nested: bool = False
     """True if the text is JSON itself, so that its values follow."""
@@ -102,13 +106,13 @@ def describe_place(place: Place) -> str:
 
 
 def describe_step(key: str) -> str:
-    """Write a key as a message shows it: it can be the secret itself; only what reads like a name is shown."""
+    """Write a key for a message: a key that does not read like a name becomes ``*``, as it may be a secret."""
     return key if 0 < len(key) <= 24 and _PLAIN_STEP.issuperset(key) else "*"
 
 
 def join_halves(text: str) -> str:
     """Join the halves of surrogate pairs in a text; a lone one becomes the replacement character."""
-    if _HALVES.search(text) is None:
+    if _SURROGATES.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -155,12 +159,15 @@ def list_unambiguous_texts(text: str) -> Iterator[tuple[Place, str]]:
 
 
 def may_hide_texts(text: str) -> bool:
-    """Return whether a text that is JSON could say what is not in it as it is; without an escape it cannot."""
-    return "\\" in text or nests_too_deeply(text.lstrip(_AROUND))
+    """Return whether JSON in a text could contain texts that a search of the text as written does not find.
+
+    That takes an escape. JSON that nests too deeply counts as well, so that the search for its values refuses it.
+    """
+    return "\\" in text or nests_too_deeply(text.lstrip(_BLANKS))
 
 
 def _list_texts(values: list[Value]) -> Iterator[tuple[Place, str, bool]]:
-    """Yield names and texts, each with whether it is JSON itself; what was said before is not said again."""
+    """Yield the place of each name and text, the text, and whether that is JSON itself; short repeated texts once."""
     seen: set[str] = set()
     for place, name, text, nested in values:
         if name is not None and name not in seen:
@@ -173,11 +180,11 @@ def _list_texts(values: list[Value]) -> Iterator[tuple[Place, str, bool]]:
 
 
 def undo_escapes(text: str) -> str | None:
-    """Unescape the quoted texts of a text that holds JSON somewhere; ``None`` where that changes nothing.
+    """Undo the escapes in the quoted texts of a text that has JSON somewhere in it; ``None`` if nothing changes.
 
-    Quoted is what stands between two quotation marks of which one touches JSON's own punctuation, whichever of the
-    two opens it: a mark in the prose before must not turn what is inside into what is outside. Raises ``TooDeepError``
-    where escapes are written in escapes without end.
+    A quoted text is between two neighbouring quotation marks of which at least one is beside JSON's punctuation. Marks
+    are not counted in pairs, because a mark in the prose before the JSON would swap inside and outside. Raises
+    ``TooDeepError`` if escapes are still left after ``MOST_ROUNDS``.
     """
     unescaped = text
     for _ in range(MOST_ROUNDS):
@@ -191,8 +198,11 @@ def undo_escapes(text: str) -> str | None:
 
 
 def _read_nested(text: str, depth: int, *, strict: bool) -> Any:
-    """Read the value of a JSON text that is a list, an object or a text; ``None`` for what is none."""
-    stripped = text.strip(_AROUND)
+    """Read a text as a JSON list, object or text at ``depth`` in the whole; ``None`` if the text is not JSON.
+
+    Raises ``TooDeepError``.
+    """
+    stripped = text.strip(_BLANKS)
     if stripped[:1] not in ("{", "[", '"') or len(stripped) < 2:
         return None
     if stripped[0] != '"' and nests_too_deeply(stripped, most=MOST_DEPTH - depth):
@@ -209,13 +219,13 @@ def _read_nested(text: str, depth: int, *, strict: bool) -> Any:
 
 
 def _read_lines(text: str) -> list[Any] | None:
-    """Read the values of a text whose lines are JSON, two or more; ``None`` for any other."""
-    lines = [line for line in text.splitlines() if line.strip(_AROUND)]
+    """Read a text of two or more lines that are all JSON; ``None`` for any other text."""
+    lines = [line for line in text.splitlines() if line.strip(_BLANKS)]
     if len(lines) < 2:
         return None
     values = []
     for line in lines:
-        # One level is the list that they are put into.
+        # The depth is 1 because the values are put into a list.
         value = _read_nested(line, 1, strict=False)
         if value is None:
             return None
@@ -224,25 +234,27 @@ def _read_lines(text: str) -> list[Any] | None:
 
 
 def _walk_values(root: Any, *, strict: bool) -> Iterator[Value]:
-    """Yield every value, each after what holds it; in a loop, since recursion would carry each through all levels."""
-    to_visit: list[tuple[Any, Place, str | None, int]] = [(root, None, None, 0)]
+    """Yield every value, each after its container, in the order of the text.
+
+    It is a loop with a stack, because in a recursive generator each value would pass through all levels.
+    """
+    to_visit: list[tuple[Any, Place, str | None, int]] = [(root, None, None, 0)]  # value, place, name and depth
     while to_visit:
         value, place, name, depth = to_visit.pop()
         if isinstance(value, _Members):
             yield Value(place, name, None)
             for key, member in reversed(value):
                 to_visit.append((member, (place, key), key, depth + 1))
-                # A name is a text that a tool reads as well.
-                key_value = _read_nested(key, depth + 1, strict=strict) if key[:1] not in _UNQUOTED else None
-                to_visit += [] if key_value is None else [(key_value, (place, key), key, depth + 1)]
+                # A key is a text too, so it may be JSON itself.
+                key_value = _read_nested(key, depth + 1, strict=strict) if key[:1] not in _NOT_JSON_STARTS else None
+                if key_value is not None:
+                    to_visit.append((key_value, (place, key), key, depth + 1))
         elif isinstance(value, list):
             yield Value(place, name, None)
-            last = len(value) - 1
-            to_visit += [
-                (member, (place, last - index), name, depth + 1) for index, member in enumerate(reversed(value))
-            ]
+            numbered = list(enumerate(value))
+            to_visit += [(member, (place, index), name, depth + 1) for index, member in reversed(numbered)]
         elif isinstance(value, str):
-            inner = _read_nested(value, depth + 1, strict=strict) if value[:1] not in _UNQUOTED else None
+            inner = _read_nested(value, depth + 1, strict=strict) if value[:1] not in _NOT_JSON_STARTS else None
             yield Value(place, name, value, nested=inner is not None)
             if inner is not None:
                 to_visit.append((inner, place, name, depth + 1))
@@ -250,30 +262,32 @@ def _walk_values(root: Any, *, strict: bool) -> Iterator[Value]:
             yield Value(place, name, json.dumps(value))
 
 
-_UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") | {""}
-"""Characters that begin no JSON but a number: nearly every text is known by its first character."""
+_NOT_JSON_STARTS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") | {""}
+"""First characters of texts that are no JSON object, list or text, so that most texts need not be parsed."""
 
 
 def _unescape_once(text: str) -> str:
-    """Undo one level of escapes in what is quoted as in JSON; the same text is returned where nothing changes."""
+    """Undo one level of escapes in the quoted texts of a text; returns the same text if nothing changes."""
     if "\\" not in text or '"' not in text:
         return text
-    quotes = [match.end() - 1 for match in _QUOTE.finditer(text)]
-    opened = {match.end() - 1 for match in _OPENED.finditer(text)}
-    closed = {match.start() for match in _CLOSED.finditer(text)}
+    quotes = [match.end() - 1 for match in _UNESCAPED_QUOTE.finditer(text)]
+    opening = {match.end() - 1 for match in _OPENING_QUOTE.finditer(text)}
+    closing = {match.start() for match in _CLOSING_QUOTE.finditer(text)}
     pieces, copied_to = [], 0
-    # A text whose end is cut off, as that of a call that is still being written, is read to where it is cut.
+    # The end of the text counts as a quotation mark: the last quoted text of a call that is still written has none.
     for start, end in pairwise([*quotes, len(text)]):
-        if "\\" in text[start:end] and (start in opened or end in closed):
+        if "\\" in text[start:end] and (start in opening or end in closing):
             pieces += [text[copied_to : start + 1], _unescape_quoted(text[start + 1 : end])]
             copied_to = end
     return "".join(pieces) + text[copied_to:] if pieces else text
 
 
 def _unescape_quoted(text: str) -> str:
+    """Undo the escapes of one quoted text, and join the halves of surrogate pairs."""
     return join_halves(_ESCAPE.sub(_decode_escape, text))
 
 
 def _decode_escape(match: re.Match[str]) -> str:
+    """Return the character of one escape: of four hexadecimal digits, or of the letter or sign after the backslash."""
     code, sign = match.groups()
-    return chr(int(code, 16)) if code else _ESCAPED.get(sign, sign)
+    return chr(int(code, 16)) if code else _SHORT_ESCAPES.get(sign, sign)

@@ -1,8 +1,8 @@
 """The rule ``visible``: can everything that an agent's call will do be read in the call?
 
-Nobody can judge ``make deploy`` by its words, and a judge who is asked guesses that it is fine. So what runs code that
-is written elsewhere (a script, a build, a package's script, a download, a tool that nobody vouched for) fails here, and
-goes to people. It is a list of what is known, because there is no list of everything that runs something.
+Nobody can judge ``make deploy`` by its words, and a judge who is asked guesses that it is fine. So a call that runs
+code from elsewhere (a script, a build, a package's script, a download, a tool that nobody vouched for) fails, and goes
+to people. The rule lists the programs and tools that are known to be safe, since nobody can list all that run code.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from adjudge.agents.step import AgentCall
 from adjudge.formats.text import quote
 from adjudge.result import RuleResult
-from adjudge.rules.agent_runs import Check, read_calls_of
-from adjudge.rules.commands import COMMANDS, HARMLESS, SHELLS, locate_command, read_command, read_simple
+from adjudge.rules.agent_runs import Check, read_complete_calls
+from adjudge.rules.commands import COMMANDS, HARMLESS, SHELLS, locate_command, read_command, read_simple_command
 from adjudge.rules.document import read_words
 from adjudge.rules.tool_calls import ToolName, fail, fail_call, pass_, read_tool_names
 
@@ -34,7 +34,7 @@ _TOOLS = (
     *("Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "NotebookRead", "NotebookEdit", "TodoWrite"),
     *("read_file", "write_file", "list_directory", "list_files", "view_image"),
 )
-"""Tools of which the arguments say all that they do."""
+"""Tools whose arguments say all that they do."""
 
 _TYPED = ("BashOutput", "write_stdin")
 """Tools that type into a program that runs already; which one cannot be read in the call."""
@@ -50,37 +50,37 @@ def make_visible(*, tools: Words | None = None, commands: Words | None = None) -
     shells = [ToolName(name) for name in SHELLS if name not in _TYPED]
 
     def check(content: Any) -> RuleResult:
-        calls = read_calls_of(content)
+        calls = read_complete_calls(content)
         if isinstance(calls, str):
             return fail(calls)
-        for place, call in enumerate(calls):
-            problem = _find_problem(call, names, shells, programs)
+        for index, call in enumerate(calls):
+            problem = _find_unclear_call(call, names, shells, programs)
             if problem is not None:
-                return fail_call(problem, calls, place, locate_command(call))
+                return fail_call(problem, calls, index, locate_command(call))
         return pass_(f"what {len(calls):,} calls do can be read in them")
 
     return check
 
 
-def _find_problem(
+def _find_unclear_call(
     call: AgentCall, names: Sequence[ToolName], shells: Sequence[ToolName], programs: frozenset[str]
 ) -> str | None:
-    """Return what of a call cannot be read in its arguments; ``None`` where they say all that it does."""
+    """Explain why a call's arguments do not say all that the call does; ``None`` if they do."""
     if any(name.equals(call.tool) for name in shells):
-        return _find_hidden(call, programs)
+        return _find_hidden_effect(call, programs)
     if any(name.equals(call.tool) for name in names):
         return None
     return f"what {quote(call.tool, 60)} does cannot be read in its arguments"
 
 
-def _find_hidden(call: AgentCall, programs: frozenset[str]) -> str | None:
-    """Say what a command does not show of what it will do; ``None`` where it shows all."""
+def _find_hidden_effect(call: AgentCall, programs: frozenset[str]) -> str | None:
+    """Explain why a shell call's command does not show all that it will do; ``None`` if it does."""
     command = read_command(call)
     if command is None:
         return f"the command of a call of {quote(call.tool, 60)} cannot be read"
     if any(name not in (*COMMANDS, *HARMLESS) for name in call.arguments):
         return f"{quote(command, 80)} has arguments beside the command, which can change what that does"
-    words = read_simple(command)
+    words = read_simple_command(command)
     if words is None:
         return f"{quote(command, 80)} is not one simple command"
     program, options = words[0], words[1:]

@@ -1,7 +1,7 @@
-"""The state of a run between its beginning and its end: its assignment, its executor, its store and its lock.
+"""The engine of a run: it opens the folder, has the cases judged and the results written, and ends the run.
 
-Which judgements are to be made, and in which order, is decided in ``schedule.py`` and ``resume.py``; what each comes
-to, in ``judging.py`` and the judge.
+Which judgements are to be made, and in which order, is decided in ``schedule.py`` and ``resume.py``. A case is judged
+in ``judging.py``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from adjudge.judges.retirement import find_retirements
 from adjudge.models.retirement import Retirement
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.batch.options import read_recorded
-from adjudge.runs.executor import Ending, Executor, LocalExecutor, Work, keep_replies
+from adjudge.runs.executor import Executor, LocalExecutor, RunEnding, Work, keep_replies
 from adjudge.runs.folder import (
     MANIFEST_FILE,
     Run,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("adjudge.runs")
 
 RETIREMENT_PATIENCE = 1.0
-"""Seconds that a run which is over waits for what providers say of the retirement of its models."""
+"""Seconds that a complete run waits for the providers' answers about the retirement of its models."""
 
 
 class Engine:
@@ -76,13 +76,13 @@ class Engine:
         self._lock: RunLock | None = None
         self._made_folder = False
         self._outcomes: Counter[Outcome] = Counter()
-        self._fresh = 0
-        self._cost: float | None = 0.0
-        self._functions: frozenset[str] = frozenset()
-        """The judge's name if it asks no model."""
+        self._fresh_count = 0
+        self._cost_usd: float | None = 0.0
+        self._function_names: frozenset[str] = frozenset()
+        """The names of the judge and its seats if all of them are functions; none if one asks a model."""
         self._started = time.monotonic()
-        self._complete = False
-        self._winding = False
+        self._is_complete = False
+        self._is_winding_down = False
         self._resumed = False
         self._layers: RunLayers | None = None
         self._assignment: Assignment | None = None
@@ -94,12 +94,12 @@ class Engine:
         self._manifest: dict[str, Any] = {}
         """The manifest of this run when it begins."""
         self._has_written = False
-        """True if that is in the folder."""
-        self._asking_retirements: asyncio.Task[tuple[Retirement, ...]] | None = None
+        """True if the manifest is written to the folder."""
+        self._retirement_task: asyncio.Task[tuple[Retirement, ...]] | None = None
         self._retirements: tuple[Retirement, ...] = ()
 
     async def begin(self) -> None:
-        """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
+        """Check everything, open the folder, and begin to judge. Raises ``UsageError`` before a model is asked."""
         plan = self.plan = _restore_options(self.plan)
         judge = as_judge(plan.judge, keep_name=True)
         if plan.batch is not None:
@@ -109,18 +109,18 @@ class Engine:
         self._layers = layers = RunLayers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
         )
-        # Behind its layers, so that what is wrong with them is said before anything is written.
+        # With the layers around the judge, so that errors in them are raised before anything is written.
         self._assignment = assignment = await self._make_assignment(
             layers.apply(judge, calls=1 if plan.on_conflict is None else 2)
         )
-        for text, number in plan.source.list_unapplied().items():
-            _log.warning("%s: %s", clean(text, keep_lines=False), f"{number:,}")
+        for description, count in plan.source.list_unapplied().items():
+            _log.warning("%s: %s", clean(description, keep_lines=False), f"{count:,}")
         total = await plan.source.count() if plan.sample is not None else None
         places = draw_places(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
         manifest = _make_run_manifest(plan, judge, assignment, total)
-        self._functions = name_functions(manifest["judge"])
+        self._function_names = name_functions(manifest["judge"])
         self._made_folder = plan.out is not None and not plan.out.exists()
-        folder, owner = _find_folder(plan.out)
+        folder, owner = _make_folder(plan.out)
         run = self._open_folder(folder, owner, manifest)
         has_items = self._resumed and self._store.has_begun()
         if has_items:
@@ -134,14 +134,15 @@ class Engine:
         self._schedule = schedule = self._make_schedule(assignment, places, resumed=has_items)
         self._kept_assignment = kept_assignment = keep_replies(assignment, self._store, resumed=self._resumed)
         if not self._resumed:
-            self._write_beginning()
+            self._write_start()
         await self._open_executor(run, judge, kept_assignment, layers, schedule)
-        # A bare task: nobody waits for it before the run is over, and ``end`` stops it.
-        self._asking_retirements = asyncio.create_task(find_retirements(judge))
-        if self._winding:
+        # A bare task: it is waited for when the run is over, and ``end`` stops it.
+        self._retirement_task = asyncio.create_task(find_retirements(judge))
+        if self._is_winding_down:
             self.wind_down()
 
     def _make_schedule(self, assignment: Assignment, places: frozenset[int] | None, *, resumed: bool) -> Schedule:
+        """Make the schedule of the run; with ``places``, only the cases at these places are judged."""
         return Schedule(
             self.plan.source,
             self._store,
@@ -156,11 +157,11 @@ class Engine:
     async def _open_executor(
         self, run: Run, judge: Any, assignment: Assignment, layers: RunLayers, schedule: Schedule
     ) -> None:
-        """Open the executor that judges what is due."""
+        """Make the executor that judges the units of the schedule, and open it."""
         self._executor = executor = _make_executor(
             Work(
                 plan=self.plan,
-                units=self._begin_with(schedule),
+                units=self._read_units(schedule),
                 judge=judge,
                 assignment=assignment,
                 layers=layers,
@@ -177,67 +178,67 @@ class Engine:
             executor.begin()
 
     def wind_down(self) -> None:
-        """Begin nothing more."""
-        self._winding = True
+        """Start no more cases; those that are being judged are finished."""
+        self._is_winding_down = True
         if self._executor is not None:
             self._executor.wind_down()
 
-    async def take(self) -> tuple[RunItem, ...]:
-        """Return the items that are kept since; nothing when there will be none."""
+    async def take_items(self) -> tuple[RunItem, ...]:
+        """Wait for items that are written, and return those since the last call; none when there will be no more."""
         if self._executor is None:
             return ()
-        items = await self._executor.take()
+        items = await self._executor.take_items()
         if items:
-            await notify(
-                self.plan.on_progress, self.measure_progress() if self.plan.on_progress else None, name="on_progress"
-            )
+            progress = self.measure_progress() if self.plan.on_progress else None
+            await notify(self.plan.on_progress, progress, name="on_progress")
         elif self._schedule is not None:
-            self._complete = self._schedule.complete and self._executor.is_done
+            self._is_complete = self._schedule.complete and self._executor.is_done
         return items
 
     async def end(self) -> None:
-        """Leave nothing behind: nobody is asked, everything handed in is in the file, the manifest says how it is."""
+        """End the run: cancel running cases, write the results and the manifest, and close files, models and lock."""
         try:
             if self._executor is not None:
                 await self._executor.stop()
             self._retirements = await self._read_retirements()
             await self._close_models()
-            if self._complete:
-                self._write_beginning()
+            if self._is_complete:
+                self._write_start()
             if self.run is not None and self._has_written:
                 if self._layers is not None:
                     self._layers.note_spent()
                 await self.run.store.flush()
                 self.run = await asyncio.to_thread(
-                    self._discard_run if self._began_nothing() else self._conclude_run, self.run
+                    self._discard_run if self._has_begun_nothing() else self._conclude_run, self.run
                 )
             elif self.run is not None:
-                await asyncio.to_thread(self._leave_run, self.run)
+                await asyncio.to_thread(self._withdraw_run, self.run)
         finally:
             if self._layers is not None:
                 await asyncio.to_thread(self._layers.close)
             if self._lock is not None:
                 self._lock.release()
             if self._executor is not None:
-                with suppress(AdjudgeError):  # of a file that is gone
+                with suppress(AdjudgeError):  # the file of the batches may have been deleted
                     self._batches = self._executor.measure_progress()
-            self._executor = None  # it knows us: without this knot, a run that nobody holds is gone at once
+            # The executor refers to this engine. Without that cycle, a run that nobody uses is freed at once.
+            self._executor = None
             self.ended.set()
 
     async def _read_retirements(self) -> tuple[Retirement, ...]:
-        """Return what providers have said of the models' retirement by now; a complete run waits a moment for it."""
-        task = self._asking_retirements
+        """Return the retirements of models that providers have stated; a complete run waits a moment for them."""
+        task = self._retirement_task
         if task is None:
             return ()
         try:
-            await asyncio.wait({task}, timeout=RETIREMENT_PATIENCE if self._complete else 0.0)
+            await asyncio.wait({task}, timeout=RETIREMENT_PATIENCE if self._is_complete else 0.0)
         finally:
             await stop_tasks([task])
-        # An error is no reason to lose a run: without an answer, it is not known when the models are retired.
+        # An error is ignored: it must not make the run fail, and only means that no retirement is known.
         return () if task.cancelled() or task.exception() is not None else task.result()
 
     async def _close_models(self) -> None:
-        """Close the models that rubrics named, and the judge itself only if the plan names it by a text."""
+        """Close the models that rubrics named; the judge itself only if it was made here from the name of a model."""
         executor_judges = () if self._executor is None else self._executor.judges
         for judge in (
             *(assignment.judge for assignment in (self._assignment, self._kept_assignment) if assignment is not None),
@@ -248,21 +249,22 @@ class Engine:
             await self._kept_assignment.judge.aclose()
 
     def measure_progress(self) -> Progress:
-        """Return how far the run is."""
+        """Return the progress of the run."""
         return Progress(
             done=sum(self._outcomes.values()),
-            fresh=self._fresh,
+            fresh=self._fresh_count,
             total=self._schedule.total if self._schedule is not None else None,
             seconds=time.monotonic() - self._started,
             outcomes=dict(self._outcomes),
-            cost_usd=self._cost,
+            cost_usd=self._cost_usd,
             batch=self._batches if self._executor is None else self._executor.measure_progress(),
         )
 
     async def _make_assignment(self, judge: Any) -> Assignment:
+        """Resolve the question of the plan, for a judge with its layers. Raises ``UsageError``."""
         plan = self.plan
-        bring = plan.source.bring_criteria
-        return await resolve_question(judge, plan.rubric, plan.arguments, plan.on_conflict, cases_bring=bring)
+        cases_bring = plan.source.bring_criteria
+        return await resolve_question(judge, plan.rubric, plan.arguments, plan.on_conflict, cases_bring=cases_bring)
 
     def _hand_in_result(
         self,
@@ -272,10 +274,10 @@ class Engine:
         result: JudgeResult | PairResult,
         finish: Finish[RunItem],
     ) -> None:
-        """Hand in the result of a unit, to be kept.
+        """Hand in the result of a unit to the store, to be written.
 
-        The store calls ``_finish_unit`` once the item cannot be lost any more, or with what went wrong; that tells
-        ``finish``, by which whoever began the unit hears of its outcome.
+        The store calls ``_finish_unit`` when the item is written, or with the error. That calls ``finish``, which tells
+        the executor that the unit is finished.
         """
         item = RunItem(
             case=unit.case,
@@ -291,35 +293,37 @@ class Engine:
     def _finish_unit(
         self, schedule: Schedule, unit: Unit, item: RunItem, finish: Finish[RunItem], error: Exception | None
     ) -> None:
-        """Count an item that was kept, and hand it to ``finish``; an error takes its place."""
+        """Count an item that is written, and hand it to ``finish``; with an error, hand that to ``finish``."""
         if error is None:
             try:
                 self._count_item(schedule, unit, item)
-            except Exception as problem:  # noqa: BLE001 - the run ends with it; those that are told next are told
-                error = problem
+            except Exception as count_error:  # noqa: BLE001 - the run ends with it; the store calls others after this
+                error = count_error
         finish(item if error is None else error)
 
     def _count_item(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
+        """Count an item and its cost; if it replaces an earlier one, that is not counted any more."""
         schedule.finish(unit)
-        self._fresh += 1
+        self._fresh_count += 1
         self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
             self._outcomes[unit.replaces] -= 1
         self._add_cost(item.result)
 
     def _add_cost(self, result: JudgeResult | PairResult) -> None:
-        if lacks_cost(result, self._functions):
-            self._cost = None
-        elif self._cost is not None and result.usage is not None:
-            self._cost += result.usage.cost_usd or 0.0
+        """Add the cost of a result; the sum becomes ``None`` if the cost is unknown."""
+        if lacks_cost(result, self._function_names):
+            self._cost_usd = None
+        elif self._cost_usd is not None and result.usage is not None:
+            self._cost_usd += result.usage.cost_usd or 0.0
 
     def _open_folder(self, folder: Path, owner: object, manifest: dict[str, Any]) -> Run:
-        """Lock the folder, and read what it holds; raises ``UsageError`` where this run cannot resume that one.
+        """Lock the folder, and make the run in it. Raises ``UsageError`` if it has a run that cannot be resumed.
 
-        A run that is there is only looked at, until ``_write_beginning``.
+        An earlier run in the folder is only read, until ``_write_start``.
         """
         self._lock = RunLock(folder)
-        self._lock.take()
+        self._lock.acquire()
         self._store = store = RunStore(folder)
         self._resumed = (folder / MANIFEST_FILE).exists()
         self.run = run = Run(folder=folder, manifest=manifest, store=store, kept_alive=owner)
@@ -336,7 +340,7 @@ class Engine:
             recorded = read_manifest(folder)
             erased = store.count_erased() if store.has_begun() else 0
             if erased:
-                # The data may have them still, and what is judged of them would be kept again.
+                # The data set may still have these cases. They would be judged, and kept, again.
                 raise UsageError(
                     f"the run {folder} cannot be resumed: {erased} of its cases "
                     f"{'was' if erased == 1 else 'were'} deleted by `adjudge forget`; begin another run with data "
@@ -348,12 +352,15 @@ class Engine:
             self._manifest = {**recorded, **manifest, **kept_members}
         return self.run
 
-    def _write_beginning(self) -> None:
-        """Write that the run is under way. Nothing of a resumed run is written before: it may still be refused."""
+    def _write_start(self) -> None:
+        """Write the manifest and the empty file of results, and begin to send requests. Does so once.
+
+        Nothing is written to the folder of a resumed run before this, because the run may still be refused.
+        """
         run = self.run
         if self._has_written or run is None:
             return
-        # The manifest first: a process that is killed between the two leaves a run that can go on.
+        # The manifest is written first: a process that is killed between the two leaves a run that can be resumed.
         write_manifest(run.folder, self._manifest)
         self._has_written = True
         self.run = replace(run, manifest=self._manifest)
@@ -363,61 +370,65 @@ class Engine:
         if self._executor is not None:
             self._executor.begin()
 
-    async def _begin_with(self, schedule: Schedule) -> AsyncGenerator[Unit, None]:
-        """The units of a run, whose beginning is written before the first one."""
+    async def _read_units(self, schedule: Schedule) -> AsyncGenerator[Unit, None]:
+        """Yield the units of the schedule, and write the start of the run before the first one."""
         async with aclosing(schedule.iterate_units()) as units:
             async for unit in units:
-                if self._winding and not self._has_written:
+                if self._is_winding_down and not self._has_written:
                     return
-                self._write_beginning()
+                self._write_start()
                 yield unit
 
-    def _began_nothing(self) -> bool:
-        """Return whether this run ended before its first case, as with a first row that is no case."""
-        schedule = self._schedule
-        return not (self._resumed or self._winding or self._complete or (schedule is not None and schedule.cases))
+    def _has_begun_nothing(self) -> bool:
+        """Return whether a new run ended before its first case, as when the first row of the data set is not valid."""
+        has_cases = self._schedule is not None and bool(self._schedule.cases)
+        return not (self._resumed or self._is_winding_down or self._is_complete or has_cases)
 
-    def _leave_run(self, run: Run) -> None:
-        """Leave the folder of a run that was there as it was found."""
+    def _withdraw_run(self, run: Run) -> None:
+        """Close the files of a run that is not resumed after all, and leave its folder as it was found."""
         run.store.close()
         self._close_executor("withdrawn")
-        self._leave_folder(run.folder)
+        self._clean_folder(run.folder)
 
-    def _leave_folder(self, folder: Path) -> None:
-        """Take the lock out of a folder that got no run, and the folder itself where this run made it."""
+    def _clean_folder(self, folder: Path) -> None:
+        """Remove the lock from a folder that got no run, and the folder itself if this run made it."""
         if self._lock is not None:
             self._lock.undo()
         if self._made_folder:
-            with suppress(OSError):  # somebody has put something there since
+            with suppress(OSError):  # the folder is not empty: somebody has put a file there since
                 folder.rmdir()
 
-    def _close_executor(self, ending: Ending) -> Mapping[str, Any]:
+    def _close_executor(self, ending: RunEnding) -> Mapping[str, Any]:
+        """Close the executor's files, and return the members that it adds to the manifest."""
         return {} if self._executor is None else self._executor.close(ending)
 
     def _discard_run(self, run: Run) -> None:
-        # Nobody was asked, so nothing is lost; and the same command, put right, must not be told that a run is there.
+        """Delete the files of a run that ended before its first case.
+
+        No model was asked, so nothing is lost. If they stayed, the corrected command would find a run in the folder.
+        """
         self._close_executor("empty")
         run.store.remove()
         (run.folder / MANIFEST_FILE).unlink(missing_ok=True)
-        self._leave_folder(run.folder)
+        self._clean_folder(run.folder)
 
     def _conclude_run(self, run: Run) -> Run:
-        """Write what the run came to into its manifest, close its store, and return the run."""
+        """Write status, counts and summary of the run into its manifest, close its store, and return the run."""
         schedule = self._schedule
-        whole = self._complete and schedule is not None
-        executed = self._close_executor("complete" if self._complete else "interrupted")
+        is_finished = self._is_complete and schedule is not None
+        executor_members = self._close_executor("complete" if self._is_complete else "interrupted")
         changes: dict[str, Any] = {
-            "status": "finished" if whole else "interrupted",
+            "status": "finished" if is_finished else "interrupted",
             "updated_at": datetime.now(UTC).isoformat(),
         }
-        summary = run.store.sum_up(self._functions)
+        summary = run.store.sum_up(self._function_names)
         changes |= {"counts": summary.pop("counts"), "summary": summary}
         if self._layers is not None and (budget := self._layers.describe()) is not None:
             changes["budget"] = budget
-        if schedule is not None and whole:
+        if schedule is not None and is_finished:
             digests = {"digest": schedule.digest, "contents": schedule.contents.to_dict()}
             changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, **digests}
-        changes |= executed
+        changes |= executor_members
         if self._retirements:
             changes["retirements"] = [retirement.to_dict() for retirement in self._retirements]
         if schedule is not None and schedule.criteria_counts:
@@ -429,9 +440,9 @@ class Engine:
 
 
 def _restore_options(plan: Plan) -> Plan:
-    """Return the plan with the budget and the batches of the run that goes on, where it names none itself.
+    """Return the plan of a resumed run with the budget and batch options it was begun with, unless it has others.
 
-    Resuming must not lift a budget, and what was sent by batch must not be asked, and paid for, again.
+    Resuming must not lift a budget. And requests that were sent by batch must not be sent, and paid for, again.
     """
     if not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
         return plan
@@ -444,7 +455,7 @@ def _restore_options(plan: Plan) -> Plan:
 
 
 def _make_run_manifest(plan: Plan, judge: Any, assignment: Assignment, total: int | None) -> dict[str, Any]:
-    """Make the manifest of a new run: what is asked, of whom, by which rubric, and their digests."""
+    """Make the manifest of a new run: its data set, judge, rubric, question and options, and digests of them."""
     described = describe_judge(judge)
     rubric = assignment.rubric.to_dict() if assignment.rubric is not None else None
     return make_manifest(
@@ -462,21 +473,21 @@ def _make_run_manifest(plan: Plan, judge: Any, assignment: Assignment, total: in
     )
 
 
-class _Temporary:
-    """A folder that is removed when nothing refers to it any more, and at the end of the program."""
+class _TemporaryFolder:
+    """A temporary folder that is removed when nothing refers to this object any more, and at the end of the program."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="adjudge-run-"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
-def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
-    """Make the folder of a run, and return it with the owner of a temporary one, else ``None``.
+def _make_folder(out: Path | None) -> tuple[Path, _TemporaryFolder | None]:
+    """Make the folder of a run; without ``out``, a temporary one.
 
-    Raises ``UsageError``.
+    Returns the path, and the object that removes a temporary folder, ``None`` for any other. Raises ``UsageError``.
     """
     if out is None:
-        owner = _Temporary()
+        owner = _TemporaryFolder()
         return owner.path, owner
     try:
         out.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -486,9 +497,9 @@ def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
 
 
 def _make_executor(work: Work) -> Executor:
-    """The executor that a run's plan asks for."""
+    """Make the executor for a run's plan: by batch, on a Ray cluster, or in this process."""
     plan = work.plan
-    # A live run has no use for the others, and most runs are live.
+    # The other modules are imported only where they are used, because most runs are live.
     if plan.batch is not None:
         from adjudge.runs.batch.executor import BatchExecutor
 

@@ -1,7 +1,7 @@
 """The executors of a run, which judge its units: in this process, by batch at the providers, or by the actors of Ray.
 
-The run itself stays the same wherever that is. It alone reads the cases, writes results, counts, and holds the budget;
-an executor is handed the units, and hands in their results.
+Everything else is the same for all of them: the engine of the run reads the cases, writes the results, counts them and
+keeps the budget. An executor takes units from it, and hands in their results.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from adjudge.runs.store import RunStore
 if TYPE_CHECKING:
     from adjudge.runs.batch.session import BatchProgress
 
-Ending = Literal["complete", "interrupted", "empty", "withdrawn"]
-"""The ends of a run: with everything judged, before that, before the first case, or before it was written."""
+RunEnding = Literal["complete", "interrupted", "empty", "withdrawn"]
+"""The state in which a run ends: ``complete`` with everything judged, ``interrupted`` before that, ``empty`` before the
+first case, ``withdrawn`` before anything of it was written."""
 
-Keep = Callable[[Unit, JudgeResult | PairResult, Finish[RunItem]], None]
-"""Hands in the result of a unit; its place is free again when nothing of it can be lost any more."""
+KeepResult = Callable[[Unit, JudgeResult | PairResult, Finish[RunItem]], None]
+"""Hands in the result of a unit to be written to disk; calls the unit's ``Finish`` when it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +55,13 @@ class Work:
     resumed: bool
     done: int
     """Items that were judged before this run was resumed."""
-    keep: Keep
+    keep: KeepResult
 
     async def judge_unit(self, assignment: Assignment, unit: Unit, finish: Finish[RunItem]) -> None:
-        """Judge one unit in this process, and hand it in."""
-        self.keep(
-            unit, await assignment.judge_case(unit.case, unit.sample, self.layers.make_call(anew=unit.anew)), finish
-        )
+        """Judge one unit in this process, and hand in its result."""
+        call = self.layers.make_call(anew=unit.anew)
+        result = await assignment.judge_case(unit.case, unit.sample, call)
+        self.keep(unit, result, finish)
 
 
 class Executor(Protocol):
@@ -71,16 +72,19 @@ class Executor(Protocol):
         ...
 
     def begin(self) -> None:
-        """Do what needs a run that is written: nothing of a run that is refused may be sent."""
+        """Begin what may be done only once the run is written: for a run that is refused, no request may be sent."""
         ...
 
-    async def take(self) -> tuple[RunItem, ...]:
-        """Return the items that were kept since, at least one; nothing when all is done. Raises what ended the run."""
+    async def take_items(self) -> tuple[RunItem, ...]:
+        """Wait for items that are written, and return those since the last call; none when there will be no more.
+
+        Raises the error that ended the run.
+        """
         ...
 
     @property
     def is_done(self) -> bool:
-        """Return whether every unit that was read is judged."""
+        """Return whether every unit that was read is judged. Asked when no more items will come."""
         ...
 
     @property
@@ -93,15 +97,15 @@ class Executor(Protocol):
         ...
 
     def wind_down(self) -> None:
-        """Begin nothing more; what is under way is finished."""
+        """Start no more units; those that run are finished."""
         ...
 
     async def stop(self) -> None:
-        """Cancel what is under way and wait until it is gone."""
+        """Cancel the units that run, and wait until they have ended."""
         ...
 
-    def close(self, ending: Ending, /) -> Mapping[str, Any]:
-        """Let go of every file, and return what the run's manifest says of this; it blocks."""
+    def close(self, ending: RunEnding, /) -> Mapping[str, Any]:
+        """Close every file, and return the members that this executor adds to the manifest. Blocks."""
         ...
 
 
@@ -119,35 +123,35 @@ class LocalExecutor:
     def begin(self) -> None:
         """Do nothing: requests are sent only for units."""
 
-    async def take(self) -> tuple[RunItem, ...]:
-        """Return the items that were kept since."""
-        return await self._pool.take()
+    async def take_items(self) -> tuple[RunItem, ...]:
+        """Wait for items that are written, and return those since the last call; none when there will be no more."""
+        return await self._pool.take_results()
 
     @property
     def is_done(self) -> bool:
-        """Return whether every unit that was read is judged."""
-        return not self._pool.left
+        """Return whether every unit that was read is judged. Asked when no more items will come."""
+        return not self._pool.unstarted_count
 
     def measure_progress(self) -> None:
         """Return nothing: no request is sent by batch."""
 
     def wind_down(self) -> None:
-        """Begin nothing more."""
+        """Start no more units; those that run are finished."""
         self._pool.wind_down()
 
     async def stop(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the units that run, and wait until they have ended."""
         await self._pool.stop()
 
-    def close(self, _ending: Ending, /) -> Mapping[str, Any]:
+    def close(self, _ending: RunEnding, /) -> Mapping[str, Any]:
         """Return nothing: no file is open."""
         return {}
 
 
 def keep_replies(assignment: Assignment, store: RunStore, *, resumed: bool) -> Assignment:
-    """Make the same assignment, with every reply kept in the run, and used again where the run is resumed."""
+    """Return the assignment with a judge that keeps every reply in the run, and uses kept replies if it is resumed."""
 
-    def keep(model: Model, number: int) -> Model:
+    def wrap_model(model: Model, number: int) -> Model:
         return KeptModel(model, store, seat=number, resumed=resumed)
 
-    return replace(assignment, judge=wrap_models(assignment.judge, keep))
+    return replace(assignment, judge=wrap_models(assignment.judge, wrap_model))

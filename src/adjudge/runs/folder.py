@@ -1,6 +1,6 @@
-"""A run that can be read: its folder, its manifest, and its items.
+"""The folder of a run: its lock, its manifest, and ``Run``, by which its items are read.
 
-The tables of its items and replies are in ``store.py``.
+The tables of items and replies are in ``store.py``.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ LOCK_FILE = "run.lock"
 
 
 class RunLock:
-    """A lock on a run's folder, by SQLite's own means, which every platform has and every death releases."""
+    """A lock on a run's folder: a locked SQLite file. Every platform has these, and a process that dies releases it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._connection: sqlite3.Connection | None = None
-        self._made = False
+        self._has_created = False
         """True if the file was not there before."""
 
-    def take(self) -> None:
-        """Take the lock; raises ``UsageError`` when another process or another run of this one has it."""
+    def acquire(self) -> None:
+        """Acquire the lock. Raises ``UsageError`` if another process, or another run in this process, has it."""
         path = self.folder / LOCK_FILE
         try:
             while True:
-                self._made = not path.exists()
-                # A moment's wait: somebody may just be looking whether the lock is held.
-                self._connection = _lock(path, patience=1.0)
+                self._has_created = not path.exists()
+                # Wait a moment: another process may hold the lock only to find out whether it is held.
+                self._connection = _open_lock(path, patience=1.0)
                 if path.exists():
                     return
-                self._connection.close()  # of a file that ``leave`` has removed, which locks nothing
+                self._connection.close()  # the file was deleted by ``undo`` meanwhile, so its lock is worthless
         except sqlite3.OperationalError as error:
-            if _is_full(error):
+            if _is_disk_full(error):
                 raise AdjudgeError(f"the run {self.folder} cannot be written: {error}; make room for it") from None
             raise UsageError(
                 f"the run {self.folder} is being written by another process; wait for it, or name another folder"
@@ -71,36 +71,37 @@ class RunLock:
             ) from None
 
     def release(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
     def undo(self) -> None:
-        """Let go of the lock, and leave the folder as it was before ``take``."""
-        if self._made and self._connection is not None:
-            with suppress(OSError):  # Windows removes no open file
+        """Release the lock, and delete its file if ``acquire`` has created it."""
+        if self._has_created and self._connection is not None:
+            with suppress(OSError):  # Windows deletes no open file
                 (self.folder / LOCK_FILE).unlink()
         self.release()
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether somebody writes to a run now."""
+    """Return whether a process holds the lock of a run, which means that it writes to it."""
     if not (folder / LOCK_FILE).is_file():
         return False
     try:
-        _lock(folder / LOCK_FILE).close()
+        _open_lock(folder / LOCK_FILE).close()
     except sqlite3.Error as error:
-        return not _is_full(error)
+        return not _is_disk_full(error)
     return False
 
 
-def _is_full(error: sqlite3.Error) -> bool:
-    # A full disk is not somebody who writes: a lock that is held is found before anything is to be written.
+def _is_disk_full(error: sqlite3.Error) -> bool:
+    """Return whether SQLite failed because the disk is full, and not because another process holds the lock."""
     return error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 
 
-def _lock(path: Path, *, patience: float = 0.0) -> sqlite3.Connection:
+def _open_lock(path: Path, *, patience: float = 0.0) -> sqlite3.Connection:
+    """Open a file and lock it, after at most ``patience`` seconds. Raises ``sqlite3.Error`` if it cannot be locked."""
     return open_sqlite(path, mode="make", patience=patience, prepare=lambda opened: opened.execute("BEGIN EXCLUSIVE"))
 
 
@@ -119,16 +120,16 @@ _CASE_HINT = "adjudge report RUN lists ids, --json all of them; adjudge view RUN
 
 _OUTCOMES = ("passed", "failed", "undecided")
 
-_SUMMARY = ("items", "cases", "undecided_because", "mean_score", "calls", "input_tokens", "output_tokens",
+_SUMMARY_MEMBERS = ("items", "cases", "undecided_because", "mean_score", "calls", "input_tokens", "output_tokens",
             "known_cost_usd", "unknown_costs", "labelled", "agreed")  # fmt: skip
 
-_DIGESTS = {"judge": "the judge", "rubric": "the rubric", "asked": "what is asked"}
+_DIGEST_NOUNS = {"judge": "the judge", "rubric": "the rubric", "asked": "what is asked"}
 
 
 def make_manifest(**members: Any) -> dict[str, Any]:
     """Make the manifest of a run that begins now."""
     now = datetime.now(UTC).isoformat()
-    # Of the package itself, which is above this module and is there whenever this one is.
+    # The package is looked up and not imported, because it is above this module.
     versions = {"adjudge": sys.modules["adjudge"].__version__, "python": platform.python_version()}
     head = {"schema": SCHEMA, "id": make_id(), "created_at": now, "updated_at": now, "status": "running"}
     return head | {"versions": versions} | to_plain(members)
@@ -148,10 +149,10 @@ def write_document(folder: Path, name: str, document: Mapping[str, Any]) -> None
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run; raises ``UsageError`` when it is none of ours."""
+    """Read and check the manifest of a run. Raises ``UsageError`` if there is none, or a damaged one."""
     path = folder / MANIFEST_FILE
-    with suppress(OSError):  # opening it says what is wrong
-        if path.exists() and not path.is_file():  # a pipe would be waited for
+    with suppress(OSError):  # opening the file below raises a better message
+        if path.exists() and not path.is_file():  # opening a pipe would wait
             raise UsageError(f"{path} is not a regular file; name a folder of `adjudge run`")
     try:
         with path.open("rb") as file:
@@ -172,9 +173,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _check_shape(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Raise ``UsageError`` for a member that is missing or of another kind, before anybody relies on it."""
+    """Raise ``UsageError`` for a member of a manifest that is missing or of another type."""
     kinds = dict.fromkeys(("dataset", "judge", "asked", "digests", "options"), dict) | {"id": str, "status": str}
-    if manifest.get("status") == "finished":  # what it came to is then taken from here
+    if manifest.get("status") == "finished":  # only then are the counts and the summary read from the manifest
         kinds |= {"counts": dict, "summary": dict}
     wrong = [name for name, kind in kinds.items() if not isinstance(manifest.get(name), kind)]
     if not isinstance(manifest.get("rubric", 0), dict | None):
@@ -182,16 +183,19 @@ def _check_shape(path: Path, manifest: Mapping[str, Any]) -> None:
     if not wrong and type(manifest["options"].get("repeat", 1)) is not int:
         wrong.append("options.repeat")
     if not wrong and manifest["status"] == "finished":
-        numbers, members = manifest["counts"], manifest["summary"]
-        if set(numbers) != set(_OUTCOMES) or any(type(number) is not int or number < 0 for number in numbers.values()):
+        counts, summary = manifest["counts"], manifest["summary"]
+        if set(counts) != set(_OUTCOMES) or any(type(count) is not int or count < 0 for count in counts.values()):
             wrong.append("counts")
-        wrong += [f"summary.{name}" for name in _SUMMARY if name not in members]
+        wrong += [f"summary.{name}" for name in _SUMMARY_MEMBERS if name not in summary]
     if wrong:
         raise UsageError(f"{path} is damaged: the manifest has no {wrong[0]} to go by; name a folder of `adjudge run`")
 
 
 def check_resumable(folder: Path, recorded: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-    """Raise ``UsageError`` naming what changed since a run began, if its results could not be mixed."""
+    """Raise ``UsageError`` if a run cannot be resumed, because old and new results would not be comparable.
+
+    ``recorded`` is the manifest in the folder, ``manifest`` the one that the resumed run would have.
+    """
     for changed in list_changes(recorded, manifest):
         raise UsageError(
             f"the run {folder} cannot be resumed: {changed}; resume with what it began with, or begin another run"
@@ -212,13 +216,13 @@ def check_resumable(folder: Path, recorded: Mapping[str, Any], manifest: Mapping
                 f", not {options[name]!r}",
                 argument=name,
             )
-    # Another number of cases is another draw, of other cases.
+    # With another number of cases, other cases would be drawn for the sample.
     if options["sample"] is not None and recorded["dataset"]["cases"] != manifest["dataset"]["cases"]:
         raise UsageError(
             f"the run {folder} cannot be resumed: it was a sample of {recorded['dataset']['cases']} cases, and the "
             f"data set has {manifest['dataset']['cases']} now"
         )
-    # Over the rubrics of cases too, which no digest of the run's shows.
+    # The threshold also applies to the criteria of cases, which are not in the digest of the run's rubric.
     if (recorded.get("own") or recorded.get("rubric") is None) and recorded_options.get("threshold") != options[
         "threshold"
     ]:
@@ -238,27 +242,26 @@ def check_resumable(folder: Path, recorded: Mapping[str, Any], manifest: Mapping
 
 
 def list_changes(recorded: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences of two manifests in judge, rubric and question, each by its first one."""
-    changed = [name for name in _DIGESTS if recorded["digests"].get(name) != manifest["digests"].get(name)]
+    """Yield a sentence about each of judge, rubric and question that differs between two manifests."""
+    changed = [name for name in _DIGEST_NOUNS if recorded["digests"].get(name) != manifest["digests"].get(name)]
     for name in changed:
         old, new = recorded.get(name), manifest.get(name)
-        if name == "asked" and "rubric" in changed:  # another rubric is worded in other words, which is no news
+        if name == "asked" and "rubric" in changed:  # another rubric always changes the wording: not worth a sentence
             old, new = _drop_wording(old), _drop_wording(new)
             if old == new:
                 continue
-        yield f"{_DIGESTS[name]} changed ({_find_change(old, new)})"
+        yield f"{_DIGEST_NOUNS[name]} changed ({_find_change(old, new)})"
 
 
 def _drop_wording(question: Any) -> Any:
-    return (
-        {name: value for name, value in question.items() if name != "wording"}
-        if isinstance(question, dict)
-        else question
-    )
+    """Return a described question without the digest of its wording."""
+    if not isinstance(question, dict):
+        return question
+    return {name: value for name, value in question.items() if name != "wording"}
 
 
 def _find_change(recorded: Any, current: Any, path: str = "") -> str:
-    """The first place in which two descriptions differ, in a few words."""
+    """Describe the first difference between two descriptions; ``path`` names the member that they are."""
     if isinstance(recorded, dict) and isinstance(current, dict):
         if path.endswith("model.function") and {**recorded, "code": None} == {**current, "code": None}:
             return _shorten_value(
@@ -275,6 +278,7 @@ def _find_change(recorded: Any, current: Any, path: str = "") -> str:
 
 
 def _shorten_value(value: Any, *, bare: bool = False) -> str:
+    """Write a value as JSON, shortened for a message; with ``bare``, a text as it is."""
     from adjudge.formats.text import clean
 
     text = clean(value if bare else json.dumps(value, ensure_ascii=False), keep_lines=False)
@@ -400,24 +404,24 @@ class Run:
             return self.read_place(place)
         from adjudge.formats.text import clean, find_nearest, show
 
-        # Of a huge run the first ids alone: comparing with a million takes longer than looking the id up.
+        # Only the first ids of a huge run, because comparing with a million ids would take long.
         ids = self.store.list_ids(_MOST_COMPARED)
-        # An id is somebody else's text: as a terminal shows it, it may lack what it is spelled with.
-        near = next((known_id for known_id in ids if clean(known_id, keep_lines=False) == case), None) or find_nearest(
-            case, ids
-        )
-        hint = f"did you mean {show(near)}?" if near is not None else _CASE_HINT
+        # A terminal shows an id without its special characters, so the user may have copied it like that.
+        same_as_shown = next((known_id for known_id in ids if clean(known_id, keep_lines=False) == case), None)
+        nearest = same_as_shown or find_nearest(case, ids)
+        hint = f"did you mean {show(nearest)}?" if nearest is not None else _CASE_HINT
         raise UsageError(f"{self.folder} has no case {show(case)}; {hint}")
 
     def _read_items(self, where: str) -> Iterator[RunItem]:
-        # A generator of ours, and not the store's: it holds this run, whose folder may go when nobody does.
+        """Yield the items that match a condition in SQL, each with the rubric that it was judged by."""
+        # This generator keeps a reference to the run: a temporary folder is deleted when nothing refers to its run.
         terms = read_terms(self.manifest)
         for item in self.store.items(where=where):
             yield replace(item, rubric=_find_rubric(terms, item.case))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the manifest, with the current status and summary."""
-        # Not by the codec: the manifest is handed on as the file has it, with members that a later version added.
+        # The manifest is returned as the file has it, also with members that a later version of adjudge added.
         summary = dict(self.summary)
         counts = summary.pop("counts")
         return {**self.manifest, "status": self.status, "counts": counts, "summary": summary}
@@ -447,8 +451,9 @@ class Run:
             "mean score": summary["mean_score"],
             "dollars": None if summary["unknown_costs"] else summary["known_cost_usd"],
         }
-        others = (item for outcome in ("failed", "undecided") for item in self.items(outcome))
-        rows = [(item.case.id, item.result.outcome, item.result.explain()) for item in islice(others, MOST_ROWS + 1)]
+        not_passed = (item for outcome in ("failed", "undecided") for item in self.items(outcome))
+        shown_items = islice(not_passed, MOST_ROWS + 1)
+        rows = [(item.case.id, item.result.outcome, item.result.explain()) for item in shown_items]
         title = f"{self.folder.name}, {self.status}: {list_counts(self.counts)}"
         return render_fragment(title, facts=facts, columns=("case", "outcome", "why"), rows=rows)
 
@@ -474,7 +479,7 @@ class Run:
 
 
 def _make_item_row(item: RunItem) -> dict[str, Any]:
-    """Make the row of a frame for one judgement."""
+    """Make the row of ``list_rows`` for one item."""
     case, result = item.case, item.result
     usage = result.usage
     row: dict[str, Any] = {
@@ -497,9 +502,10 @@ def _make_item_row(item: RunItem) -> dict[str, Any]:
 
 
 def _find_rubric(terms: Terms, case: Case) -> Rubric | None:
+    """Return the rubric that a case was judged by; ``None`` if what the case brings cannot be used."""
     try:
         return terms.find_rubric(case)
-    except UsageError:  # why it is undecided, it may be; the run is read all the same
+    except UsageError:  # perhaps the reason why the case is undecided; the run can be read all the same
         return None
 
 

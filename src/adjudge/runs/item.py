@@ -77,65 +77,69 @@ class KeptCase(TypedDict):
     erased: NotRequired[str]
 
 
-_MEMBERS = tuple([name for name in KeptCase.__annotations__ if name not in (*OWN_KEYS, "erased")])
+_PLAIN_MEMBERS = tuple([name for name in KeptCase.__annotations__ if name not in (*OWN_KEYS, "erased")])
 
-_FLAT, _TEXT = frozenset((str, bool, type(None))), frozenset((str,))
+_SCALAR_TYPES, _TEXT_TYPES = frozenset((str, bool, type(None))), frozenset((str,))
 
-_OPTIONAL = frozenset((str, type(None)))
+_OPTIONAL_TEXT_TYPES = frozenset((str, type(None)))
 
-_WHOLE, _DOLLARS = frozenset((int,)), frozenset((float, type(None)))
+_WHOLE_TYPES, _DOLLAR_TYPES = frozenset((int,)), frozenset((float, type(None)))
 
 
 def encode_case(case: Case) -> bytes:
-    """Encode a case as it is kept. Its SHA-256 is the item's subject: with another label it is another case."""
+    """Encode a case as JSON, as a run keeps it. The SHA-256 of this is the ``subject`` of the case's items."""
     import msgspec
 
     if _is_plain(case):
-        # The same bytes, five times as fast: nothing in one of these has another form as plain data.
+        # The same bytes, five times as fast: the members of such a case are plain data already.
         with suppress(UnicodeEncodeError):
-            return _CASE_HEAD + msgspec.json.encode({name: getattr(case, name) for name in _MEMBERS})[1:]
-    members = {"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS}
+            return _CASE_HEAD + msgspec.json.encode({name: getattr(case, name) for name in _PLAIN_MEMBERS})[1:]
+    members = {"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _PLAIN_MEMBERS}
     return encode(members | _describe_criteria(case))
 
 
 def _describe_criteria(case: Case) -> dict[str, Any]:
-    """Describe the criteria, rubric, rules and threshold of a case itself; a case without any keeps its digest."""
+    """Describe the criteria, rubric, rules and threshold of a case; a case without any has no further members."""
     rules = [{"name": rule.name, "severity": rule.severity, "spec": to_plain(rule.spec)} for rule in case.rules]
     rubric = to_plain(case.rubric.to_dict()) if case.rubric is not None else None
-    members = {
+    members: dict[str, Any] = {
         "criteria": to_plain(case.criteria),
         "rubric": rubric,
         "rules": rules or None,
         "threshold": case.threshold,
     }
-    members |= {"erased": case.content.digest} if isinstance(case.content, ErasedContent) else {}
+    if isinstance(case.content, ErasedContent):
+        members["erased"] = case.content.digest
     return {name: value for name, value in members.items() if value is not None}
 
 
-_BOOLEANS = (b"false", b"true")
+_JSON_BOOLEANS = (b"false", b"true")
 
-_HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
+_RESULT_HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
 
 
 def encode_result(result: JudgeResult | PairResult) -> bytes:
-    """Encode a result as it is kept: the data of ``to_dict`` as JSON."""
+    """Encode a result as JSON, as a run keeps it: the data of its ``to_dict``."""
     import msgspec
 
     if type(result) is JudgeResult and result.value is None and not result.rule_results and _is_flat(result.metadata):
-        # Nearly all of them, and six times as fast: nothing in one of these has another form as plain data.
+        # Nearly all results are such, and this is six times as fast: their members are plain data already.
         with suppress(UnicodeEncodeError):
-            tail = b',"passed":%b,"model_differs":%b}' % (_BOOLEANS[result.passed], _BOOLEANS[result.model_differs])
+            tail = b',"passed":%b,"model_differs":%b}' % (
+                _JSON_BOOLEANS[result.passed],
+                _JSON_BOOLEANS[result.model_differs],
+            )
             body = msgspec.json.encode(result)[1:-1]
-            # As to_dict leaves it out. In a text the quotation marks would have a backslash before them.
-            return _HEAD + (body if result.parts else body.replace(b',"parts":[]', b"", 1)) + tail
+            # ``to_dict`` leaves out empty parts. In a text, these quotation marks would have a backslash before them.
+            return _RESULT_HEAD + (body if result.parts else body.replace(b',"parts":[]', b"", 1)) + tail
     return encode(result.to_dict())
 
 
 def lacks_cost(result: JudgeResult | PairResult, functions: Collection[str] = ()) -> bool:
-    """Return whether somebody may have been paid for a result, and nobody knows how much.
+    """Return whether a provider may charge for a result and the amount is unknown, so that a sum of costs is too.
 
-    A call that timed out has no usage and may be on the bill all the same: without it, a sum reads as the whole. What
-    a judge of ``functions`` answered is on no bill, since no model was asked.
+    A call that timed out has no usage, and may be charged all the same. The answers of judges in ``functions``, given
+    by name, cost nothing, because they ask no model.
     """
     if result.usage is not None:
         return result.usage.cost_usd is None
@@ -147,18 +151,20 @@ def lacks_cost(result: JudgeResult | PairResult, functions: Collection[str] = ()
 
 
 def check_kept(result: JudgeResult | PairResult, *, ours: bool) -> None:
-    """Raise ``UsageError`` for a result that would not be read back as it is kept.
+    """Raise ``UsageError`` for a result that could not be read back from the file of a run.
 
-    A provider's usage and what somebody's own judge returns may hold anything. One such result in the file, and nothing
-    could read the run any more. ``ours`` is a ``Judge``'s: then only what came from outside is looked at.
+    The usage from a provider, and the result of a user's own judge, may have values of any type. With one such result
+    in the file, the run could not be read any more. ``ours`` says that a ``Judge`` made the result: then a quick check
+    of the values from outside comes first.
     """
     import msgspec
 
-    if ours and _is_usual(result):
+    if ours and _is_surely_readable(result):
         return
     body = encode_result(result)
     if type(result) is JudgeResult:
-        # Nearly always, and five times as fast. Half a surrogate pair, which has no UTF-8, is read the other way.
+        # Nearly always possible, and five times as fast. A text with half a surrogate pair, which has no UTF-8, is read
+        # below.
         with suppress(msgspec.MsgspecError, UnicodeDecodeError):
             read_typed_json(body, JudgeResult)
             return
@@ -169,7 +175,7 @@ def check_kept(result: JudgeResult | PairResult, *, ours: bool) -> None:
 
 
 def check_case(case: Case, body: bytes) -> None:
-    """Raise ``UsageError`` for a case, made in a program, that would not be read back as ``write_case`` wrote it."""
+    """Raise ``UsageError`` for a case that could not be read back from ``body``, as ``encode_case`` wrote it."""
     import msgspec
 
     if _is_plain(case) and case.id.isascii():
@@ -178,7 +184,7 @@ def check_case(case: Case, body: bytes) -> None:
         raise UsageError(f"the id is of the type {type(case.id).__name__}; give each case a text")
     if not case.id.isascii() and has_surrogate(case.id):
         raise UsageError("the id holds half of a surrogate pair, which is no character; give each case a text")
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # half a character elsewhere is read the other way
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # half a surrogate pair elsewhere is read below
         read_typed_json(body, KeptCase)
         return
     try:
@@ -188,12 +194,13 @@ def check_case(case: Case, body: bytes) -> None:
 
 
 def read_case(body: bytes) -> Case:
-    """Read a case as it was kept; raises ``ValueError`` and the like where its members are not what they should be."""
+    """Read a case as a run keeps it. Raises ``ValueError`` and similar errors for members of a wrong type."""
     members = json.loads(body)
     members.pop("schema", None)
-    read_typed(members, KeptCase)  # looked at, and not taken: it would make 1.0 of a label that is 1
-    erased = members.pop("erased", None)
-    members |= {"content": ErasedContent(check_digest("erased", erased))} if erased is not None else {}
+    read_typed(members, KeptCase)  # checked only: the converted members would have 1.0 for a label that is 1
+    erased_digest = members.pop("erased", None)
+    if erased_digest is not None:
+        members["content"] = ErasedContent(check_digest("erased", erased_digest))
     if "rubric" in members:
         members["rubric"] = replace(rebuild_rubric(members["rubric"]), model=members["rubric"].get("model"))
     if "rules" in members:
@@ -201,33 +208,34 @@ def read_case(body: bytes) -> Case:
     return Case(**members)
 
 
-_TEXTS = frozenset(("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "evidence", "message",
-                    "metadata"))  # fmt: skip
-"""The members of a result, at any depth, that are, or can quote, what was judged."""
+_QUOTING_MEMBERS = frozenset(("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "evidence",
+                              "message", "metadata"))  # fmt: skip
+"""The members of a result, at any depth, that can quote what was judged."""
 
 
-def erase_case(body: bytes, *, hide: Callable[[str], str | None]) -> bytes:
-    """Erase the texts of a case as it is kept; its id, its labels and the digest of its content stay.
+def erase_case(body: bytes, *, hide_group: Callable[[str], str | None]) -> bytes:
+    """Return a kept case without its texts; its id, its labels and the digest of its content stay.
 
-    ``hide`` returns the name in place of a group that names what is forgotten, and ``None`` for another group.
+    ``hide_group`` returns another name for a group that names what is forgotten, and ``None`` for any other group.
     """
     members = json.loads(body)
     group = members.get("group")
-    kept = {"schema": CASE_SCHEMA, "content": ERASED, "id": members["id"], "reference": None, "task": None}
-    kept |= {"context": None, "label": members.get("label"), "labels": members.get("labels") or {}}
-    kept |= {"group": (hide(group) or group) if isinstance(group, str) else None, "metadata": {}}
-    kept |= {"threshold": members["threshold"]} if "threshold" in members else {}
-    return encode(kept | {"erased": find_erased(members) or digest_content(members["content"])})
+    erased = {"schema": CASE_SCHEMA, "content": ERASED, "id": members["id"], "reference": None, "task": None}
+    erased |= {"context": None, "label": members.get("label"), "labels": members.get("labels") or {}}
+    erased |= {"group": (hide_group(group) or group) if isinstance(group, str) else None, "metadata": {}}
+    if "threshold" in members:
+        erased["threshold"] = members["threshold"]
+    return encode(erased | {"erased": find_erased(members) or digest_content(members["content"])})
 
 
 def find_erased(members: Mapping[str, Any]) -> str | None:
-    """Find the digest that the content of an erased case had; ``None`` for a case that is kept."""
+    """Return the digest of the content of an erased case; ``None`` for a case that is not erased."""
     digest = members.get("erased")
     return digest if isinstance(digest, str) else None
 
 
 def erase_result(body: bytes) -> bytes:
-    """Erase what of a result, as it is kept, can quote the content; outcome, scores, names and costs stay."""
+    """Return a kept result without the members that can quote the content; outcome, scores, names and costs stay."""
     return encode(_erase_texts(json.loads(body)))
 
 
@@ -238,49 +246,53 @@ def _erase_texts(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     erased = {name: _erase_texts(item) for name, item in node.items()}
-    for name in _TEXTS & erased.keys():
+    for name in _QUOTING_MEMBERS & erased.keys():
         erased[name] = {str: "", list: [], dict: {}}.get(type(erased[name]), erased[name])
-    # Of two that were compared, the value is the place of the better one, and no text.
+    # The value of a comparison is the name of the better place, and no text of the content.
     if "value" in erased and not isinstance(erased["value"], bool | int | float) and erased["value"] not in PREFERENCES:
         erased["value"] = None
     return erased
 
 
 def _is_plain(case: Case) -> bool:
-    """Return whether the types of a case are so simple that it is written, and read back, exactly as it is."""
+    """Return whether a case has only simple types, so that it is sure to be written and read back unchanged."""
     values = (case.content, case.reference, case.task, case.context, case.label)
     if (
         type(case) is not Case
         or case.brings_own
-        or not _FLAT.issuperset(map(type, values))
-        or type(case.group) not in _OPTIONAL
+        or not _SCALAR_TYPES.issuperset(map(type, values))
+        or type(case.group) not in _OPTIONAL_TEXT_TYPES
     ):
         return False
     return type(case.id) is str and _is_flat(case.labels) and _is_flat(case.metadata)
 
 
-def _is_usual(result: JudgeResult | PairResult) -> bool:
-    """Return whether a result is sure to be read back as it is: nearly all are, and need not be written to find out.
+def _is_surely_readable(result: JudgeResult | PairResult) -> bool:
+    """Return whether a result of a ``Judge`` is sure to be read back unchanged, without encoding it to find out.
 
-    Looks at what a ``Judge`` copies from a reply; what else it has would take as long to look at as to write.
+    Only what a ``Judge`` copies from a reply is checked. For a result with further values this returns false, because
+    checking them would take as long as encoding them.
     """
     if type(result) is not JudgeResult or result.rule_results or result.earlier_responses or result.value is not None:
         return False
     if result.parts:
         return False
-    usage, names = result.usage, (result.model, result.model_requested, result.model_expected)
-    texts = (*names, result.raw_response, result.finish_reason)
-    if not _OPTIONAL.issuperset(map(type, texts)):
+    usage, model_names = result.usage, (result.model, result.model_requested, result.model_expected)
+    texts = (*model_names, result.raw_response, result.finish_reason)
+    if not _OPTIONAL_TEXT_TYPES.issuperset(map(type, texts)):
         return False
     if type(usage) is not Usage:
         return usage is None
     numbers = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens, usage.calls)
-    return _WHOLE.issuperset(map(type, numbers)) and type(usage.cost_usd) in _DOLLARS
+    return _WHOLE_TYPES.issuperset(map(type, numbers)) and type(usage.cost_usd) in _DOLLAR_TYPES
 
 
 def _is_flat(members: Mapping[str, Any]) -> bool:
+    """Return whether a mapping is a dictionary of texts, truth values and ``None`` by text."""
     return (
-        type(members) is dict and _TEXT.issuperset(map(type, members)) and _FLAT.issuperset(map(type, members.values()))
+        type(members) is dict
+        and _TEXT_TYPES.issuperset(map(type, members))
+        and _SCALAR_TYPES.issuperset(map(type, members.values()))
     )
 
 

@@ -1,4 +1,4 @@
-"""The assignment of a run, resolved before the first case: every fault of the configuration is found then."""
+"""The assignment of a run: question, rubric and judge. It is made before the first case, to find errors before that."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from adjudge.dataset.case import Case
 from adjudge.errors import FunctionError, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.plain import to_plain
-from adjudge.judges.compare import check_pair_case, choose_rubric, compare_case_as, make_nothing_better, prepare_pair
+from adjudge.judges.compare import (
+    check_pair_case,
+    choose_rubric,
+    compare_case_as,
+    make_undefined_better_error,
+    prepare_pair,
+)
 from adjudge.judges.description import describe_rules
 from adjudge.judges.evaluate import (
     EvaluateArguments,
     RubricSource,
     decide_by_rules,
-    make_no_criteria,
+    make_undefined_good_error,
     measure_ms,
     merge_case,
     merge_case_data,
@@ -59,32 +65,35 @@ class Assignment:
         return Terms(rubric=self.rubric, threshold=self.threshold, compares=self.on_conflict is not None)
 
     def check_case(self, case: Case) -> None:
-        """Raise ``UsageError`` for a case that brings what this run cannot use, or nothing where it has to."""
+        """Raise ``UsageError`` for a case with members that this run cannot use, or without criteria that it needs."""
         if self.on_conflict is not None:
             check_pair_case(case)
         if self.rubric is not None or case.criteria is not None or case.rubric is not None:
             return
         if self.on_conflict is not None:
-            raise make_nothing_better(", or let each case bring its own criteria")
+            raise make_undefined_better_error(", or let each case bring its own criteria")
         if self.arguments.get("result_format") is None:
-            raise make_no_criteria(", or let each case bring its own criteria")
+            raise make_undefined_good_error(", or let each case bring its own criteria")
         if case.threshold is not None:
             raise UsageError(f"its threshold of {case.threshold!r} needs criteria or a rubric to apply to")
 
     async def judge_case(self, case: Case, sample: int, call: Call = UNBOUND) -> JudgeResult | PairResult:
-        """Judge one case; whatever goes wrong with it is its result, and only a cancellation from outside is not.
+        """Judge one case. If anything goes wrong, the result is undecided; only a cancellation from outside is raised.
 
-        ``sample`` is which of several judgements of the case this is, from 0 on.
+        ``sample`` is the number of this judgement among several of the case, from 0.
         """
-        cancelled = count_cancellations()
+        cancellations_before = count_cancellations()
         try:
-            result = await (self._judge_single if self.on_conflict is None else self._compare_case)(case, sample, call)
+            if self.on_conflict is None:
+                result: JudgeResult | PairResult = await self._judge_single(case, sample, call)
+            else:
+                result = await self._compare_case(case, sample, call)
             check_kept(result, ours=type(self.judge) is Judge)
         except asyncio.CancelledError:
-            if count_cancellations() > cancelled:
+            if count_cancellations() > cancellations_before:
                 raise
             problem = "the judge cancelled itself"
-        except FunctionError:  # it would be that of every case
+        except FunctionError:  # the judge's function is wrong, so every case would raise it
             raise
         except Exception as error:  # noqa: BLE001 - the other cases are judged all the same
             problem = str(error) if isinstance(error, UsageError) else describe_error(error)
@@ -115,18 +124,23 @@ class Assignment:
         )
 
     def _find_threshold(self, case: Case) -> float | None:
+        """Return the passing threshold that holds for a case; ``None`` without a rubric."""
         try:
             rubric = self.terms.find_rubric(case)
-        except UsageError:  # which is why it was given up, it may be
+        except UsageError:  # perhaps the reason why the case could not be judged
             rubric = self.rubric
         return rubric.passing_threshold if rubric is not None else None
 
     async def _compare_case(self, case: Case, sample: int, call: Call) -> PairResult:
+        """Compare the two contents of a case."""
         arguments: Any = {**self.arguments, "on_conflict": self.on_conflict, "sample": sample}
         return await compare_case_as(call, case, self.judge, self.rubric, arguments)
 
     async def _judge_single(self, case: Case, sample: int, call: Call) -> JudgeResult:
-        """Judge one content by the rules, or else by the judge; the run's threshold holds for a case's criteria too."""
+        """Judge the content of a case: by rules if they decide, else by the judge.
+
+        The run's threshold also holds for criteria that the case brings.
+        """
         started = time.perf_counter()
         arguments: EvaluateArguments = self.arguments
         if case.brings_own and self.threshold is not None:
@@ -150,9 +164,9 @@ async def resolve_question(
     *,
     cases_bring: Callable[[], bool],
 ) -> Assignment:
-    """Resolve the question about every case, or about every pair of contents where there is ``on_conflict``.
+    """Make the assignment of a run: the question about every content, or with ``on_conflict`` about every pair of them.
 
-    Raises ``UsageError`` as ``resolve_contents`` does.
+    ``cases_bring`` says whether cases may bring their own criteria. Raises ``UsageError`` as ``resolve_contents`` does.
     """
     if on_conflict is not None:
         return _resolve_pairs(judge, rubric, arguments, on_conflict, cases_bring=cases_bring)
@@ -166,9 +180,10 @@ async def resolve_contents(
     *,
     cases_bring: Callable[[], bool] = lambda: False,
 ) -> Assignment:
-    """Resolve the question about every case; raises ``UsageError`` for what is wrong before any case is judged.
+    """Make the assignment of a run in which each content is judged by itself.
 
-    ``cases_bring`` says whether cases may bring their own criteria, so that none may be needed for all of them.
+    ``cases_bring`` says whether cases may bring their own criteria, so that the run needs none. Raises ``UsageError``
+    for mistakes that can be found before any case is judged.
     """
     if "throw_on_fail" in arguments:
         raise UsageError(
@@ -176,19 +191,20 @@ async def resolve_contents(
         )
     rules = [as_rule(rule) for rule in arguments.get("rules") or ()]
     judge_rubric = judge._get_default_rubric()  # noqa: SLF001 - as evaluate does
-    absent = (
+    lacks_criteria = (
         rubric is None
         and judge_rubric is None
         and not {"criteria", "result_format"} & arguments.keys()
         and cases_bring()
     )
-    # What does not depend on the words is looked at all the same: a judge without a key is a mistake in every case.
-    stand_in: EvaluateArguments = (
-        {**arguments, "rules": ()} if not absent else {**arguments, "rules": (), "criteria": "-"}
+    # Without criteria of the run, a placeholder is used, to find the mistakes that do not depend on the criteria, such
+    # as a judge without a key.
+    checked_arguments: EvaluateArguments = (
+        {**arguments, "rules": ()} if not lacks_criteria else {**arguments, "rules": (), "criteria": "-"}
     )
-    question = await prepare("-", rubric, judge_rubric, stand_in, stand_in=True)
+    question = await prepare("-", rubric, judge_rubric, checked_arguments, stand_in=True)
     resolved_rubric = question.rubric
-    asks_no_model = absent and asks_nobody(getattr(judge, "model", None))  # the rubrics of cases may be all rules
+    asks_no_model = lacks_criteria and asks_nobody(getattr(judge, "model", None))  # rules may decide every case
     if not asks_no_model:
         _check_judge(judge, question)
     kept_arguments: EvaluateArguments = {**arguments, "rules": rules} if rules else {**arguments}
@@ -196,14 +212,14 @@ async def resolve_contents(
     threshold = kept_arguments.pop("threshold", None)
     options = {name: value for name, value in kept_arguments.items() if name not in ("rules", "metadata")}
     described = {
-        # The wording is adjudge's as well as the rubric's: with another version of either, another thing is asked.
+        # The wording depends on the rubric and on the version of adjudge: if either changes, so does the question.
         "wording": digest_wordings(question),
         "rules": describe_rules(rules),
-        **{name: _describe_value(value) for name, value in options.items() if value is not None},
+        **{name: _describe_option(value) for name, value in options.items() if value is not None},
     }
     return Assignment(
         judge=judge,
-        rubric=None if absent else resolved_rubric,
+        rubric=None if lacks_criteria else resolved_rubric,
         arguments=kept_arguments,
         described=to_plain(described),
         threshold=None if threshold is None else check_share("threshold", threshold),
@@ -211,9 +227,10 @@ async def resolve_contents(
 
 
 async def check_ready(assignment: Assignment) -> None:
-    """Raise ``UsageError`` where the judge cannot be asked in this process, such as one without a key.
+    """Raise ``UsageError`` if the judge cannot be asked in this process, as when it has no key.
 
-    For an assignment resolved in another process; the rubrics that cases bring are looked at with their cases.
+    Call this for an assignment that was made in another process, or that was given another judge. If each case brings
+    its own rubric, nothing can be checked before the case is judged.
     """
     if assignment.rubric is None and (
         assignment.on_conflict is not None or "result_format" not in assignment.arguments
@@ -221,7 +238,7 @@ async def check_ready(assignment: Assignment) -> None:
         return
     if assignment.rubric is not None and assignment.on_conflict is not None:
         arguments: Any = {**assignment.arguments}
-        [question] = prepare_pair("-", "-", assignment.rubric, ("ab",), ties=True, sample=0, about=arguments)
+        [question] = prepare_pair("-", "-", assignment.rubric, ("ab",), ties=True, sample=0, arguments=arguments)
         assignment.judge.check(question)
         return
     arguments_without_rules: Any = {**assignment.arguments, "rules": ()}
@@ -232,9 +249,9 @@ def _check_judge(judge: Any, question: Question) -> None:
     """Raise ``UsageError`` where a judge cannot answer a question, unless rules answer all of it."""
     rubric = question.rubric
     if rubric is None or len(question.decided_by_rules) < len(rubric.criteria) or question.value_type is not None:
-        ready = getattr(judge, "check", None)
-        if ready is not None:
-            ready(question)
+        check = getattr(judge, "check", None)
+        if check is not None:
+            check(question)
 
 
 def _resolve_pairs(
@@ -245,16 +262,17 @@ def _resolve_pairs(
     *,
     cases_bring: Callable[[], bool],
 ) -> Assignment:
-    """Resolve the assignment of a run of pairs; ``cases_bring`` says whether cases may bring what is asked."""
+    """Make the assignment of a run of pairs; ``cases_bring`` says whether cases may bring their own criteria."""
     pair_arguments: Any = {name: value for name, value in arguments.items() if name != "criteria"}
     judge_rubric, criteria = judge._get_default_rubric(), arguments.get("criteria")  # noqa: SLF001 - as compare does
-    absent = rubric is None and judge_rubric is None and criteria is None and cases_bring()
-    chosen = choose_rubric(rubric, "-" if absent else criteria, judge_rubric)
-    [question] = prepare_pair("-", "-", chosen, ("ab",), ties=True, sample=0, about=pair_arguments)
+    lacks_criteria = rubric is None and judge_rubric is None and criteria is None and cases_bring()
+    # Without criteria of the run, a placeholder is used, to find the mistakes that do not depend on the criteria.
+    chosen = choose_rubric(rubric, "-" if lacks_criteria else criteria, judge_rubric)
+    [question] = prepare_pair("-", "-", chosen, ("ab",), ties=True, sample=0, arguments=pair_arguments)
     judge.check(question)
     options = {name: value for name, value in pair_arguments.items() if name != "metadata" and value is not None}
     described = {"wording": digest_question(question.wording, ()), "pairs": on_conflict, **options}
-    kept_rubric = None if absent else chosen
+    kept_rubric = None if lacks_criteria else chosen
     return Assignment(
         judge=judge,
         rubric=kept_rubric,
@@ -264,6 +282,7 @@ def _resolve_pairs(
     )
 
 
-def _describe_value(value: Any) -> Any:
+def _describe_option(value: Any) -> Any:
+    """Describe the value of an option as plain data; a class or function by its full name."""
     name = getattr(value, "__qualname__", None)
     return f"{value.__module__}.{name}" if name is not None else to_plain(value)

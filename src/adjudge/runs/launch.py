@@ -1,6 +1,6 @@
-"""``run``: a data set judged, as something to await or to iterate.
+"""``run``: judge a data set; the return value is awaited or iterated over.
 
-What a run does between its beginning and its end is in ``engine.py``.
+The engine of a run is in ``engine.py``.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def run(
         metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
             replies.
     """
-    passed: dict[str, Any] = {
+    all_arguments: dict[str, Any] = {
         "criteria": criteria,
         "threshold": threshold,
         "reference": reference,
@@ -146,9 +146,9 @@ def run(
         "passes": passes,
         "metadata": metadata,
     }
-    # Only what was said: a comparison refuses what it has no use for, and what is not here is not in a run's digest.
+    # Only those that differ from their default: the digest of a run's question has only those that are set.
     defaults = run.__kwdefaults__ or {}
-    arguments: Any = {name: value for name, value in passed.items() if value is not defaults[name]} | unknown
+    arguments: Any = {name: value for name, value in all_arguments.items() if value is not defaults[name]} | unknown
     check_amounts(repeat, sample, seed)
     if isinstance(retry, str):
         raise UsageError(f"retry must be a list of reasons, got the text {retry!r}", argument="retry")
@@ -214,20 +214,22 @@ def _choose_batch(batch: BatchOptions | bool, engine: str) -> BatchOptions | Non
 
 
 def _check_spelling(arguments: Mapping[str, Any]) -> None:
-    """Name the argument of ``run`` that was meant: the functions that take ``arguments`` know their own alone.
+    """Raise ``UsageError`` for a misspelt argument of ``run``, and name the right one.
 
-    Raises ``UsageError``.
+    Other unknown arguments are refused later, by the functions that take ``arguments``. These do not know the arguments
+    of ``run``.
     """
     for name in arguments.keys() - EvaluateArguments.__annotations__.keys():
         from difflib import get_close_matches
 
-        # Nearer than usual: `ties` belongs to pairs, and is no slip for `prices`.
-        near = get_close_matches(name, list(run.__kwdefaults__ or ()), 1, 0.8)
-        if near:
-            raise UsageError(f"run has no argument {name!r}; did you mean {near[0]!r}?", argument=name)
+        # With a higher cutoff than usual: `ties`, which belongs to pairs, must not be taken for `prices`.
+        matches = get_close_matches(name, list(run.__kwdefaults__ or ()), 1, 0.8)
+        if matches:
+            raise UsageError(f"run has no argument {name!r}; did you mean {matches[0]!r}?", argument=name)
 
 
 def _make_limit(concurrency: int | Concurrency) -> Concurrency:
+    """Make the limit of items that are judged at once: a number becomes a ``Pace``, another limit stays as it is."""
     if isinstance(getattr(concurrency, "current", None), int):
         return concurrency  # type: ignore[return-value]
     return Pace(check_whole_number("concurrency", concurrency, least=1))
@@ -254,7 +256,7 @@ class Running:
     def __repr__(self) -> str:
         engine, folder = self._engine, "" if self._plan.out is None else f" {str(self._plan.out)!r}"
         if engine is None:
-            # A notebook shows this where an `await` was forgotten; nothing else would say that nobody was asked.
+            # A notebook shows this if an `await` was forgotten. Nothing else would say that the run has not begun.
             return f"<Running{folder} not begun: await it, iterate over it, or call finish_sync()>"
         return f"<Running{folder} {'ended' if engine.ended.is_set() else 'under way'}>"
 
@@ -265,7 +267,7 @@ class Running:
 
     def wind_down(self) -> None:
         """Start no further case. The cases under way are finished, and then the run ends as interrupted."""
-        self._is_winding_down = True  # a run that has not begun yet must begin with it
+        self._is_winding_down = True  # for a run that has not begun yet
         if self._engine is not None:
             self._engine.wind_down()
 
@@ -281,7 +283,7 @@ class Running:
                 " to resume this one",
             )
         generator = self._iterate_items()
-        # Weakly: a caller that leaves its loop early lets go of the generator, and that ends the run.
+        # A weak reference: if the caller leaves its loop early, the generator is freed, and that ends the run.
         self._generator = weakref.ref(generator)
         return generator
 
@@ -295,22 +297,26 @@ class Running:
         await self._end_iteration()
 
     async def _iterate_items(self) -> AsyncGenerator[RunItem, None]:
-        """Yield each item once it is kept; the run ends when the iteration does, however that ends."""
+        """Yield each item once it is written. The run ends with the iteration, also if that is left or fails."""
         self._engine = engine = Engine(self._plan)
         if self._is_winding_down:
             engine.wind_down()
         try:
             await engine.begin()
-            while items := await engine.take():
+            while items := await engine.take_items():
                 for item in items:
                     yield item
         finally:
             await engine.end()
 
     async def _finish_run(self) -> Run:
-        """Iterate over the run, unless that has begun, and return it. Raises ``UsageError`` if it never began."""
+        """Iterate over the run if nobody has, and return it when it has ended.
+
+        Raises ``UsageError`` if it was ended before it began.
+        """
         if self._generator is None:
-            async for _ in (items := aiter(self)):
+            items = aiter(self)
+            async for _ in items:
                 pass
             del items
         await self._end_iteration()
@@ -319,9 +325,9 @@ class Running:
         return self._engine.run
 
     async def _end_iteration(self) -> None:
-        """Close the iteration if somebody left it half way, and wait until the run has ended."""
+        """Close the iteration if it was left half way, and wait until the run has ended."""
         generator = self._generator() if self._generator is not None else None
-        # A generator that is being advanced at this moment cannot be closed; whoever advances it ends it.
+        # A generator that is running at this moment cannot be closed. The caller that iterates over it will end it.
         if generator is not None and not getattr(generator, "ag_running", False):
             await generator.aclose()
         if self._engine is not None:

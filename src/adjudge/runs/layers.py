@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean
-from adjudge.judges.layers import Wrap, check_reach, make_wrap, wrap_models
+from adjudge.judges.layers import Wrap, check_budget_holds, make_wrap, wrap_models
 from adjudge.models.budget import Budget, Reservation
 from adjudge.models.model import Call, Model, find_function
 from adjudge.models.price import Prices, Processing
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from adjudge.runs.batch.session import BatchSession
 
 
-SPENT = "budget spent"
-"""The fact of a run that names the spent part of its budget."""
+SPENT_FACT = "budget spent"
+"""The name of the fact in a run's file that has the spent part of its budget, in dollars."""
 
 
 class RunLayers:
@@ -43,38 +43,39 @@ class RunLayers:
         if budget is None or isinstance(budget, Budget):
             self.budget, self._owns_budget = budget, False
         else:
-            self.budget, self._owns_budget = Budget(budget, on_hold=self._note_spent_now), True
+            self.budget, self._owns_budget = Budget(budget, on_hold=self._write_spent), True
         self._store: RunStore | None = None
         self._knows_spent = True
         """True if it is known what the run has spent."""
-        self._spent_before = 0.0
+        self._spent_offset = 0.0
         """The dollars the run had spent that a budget which was handed in does not know of, less what that had spent
         for others."""
         self._prices, self._wrap = prices, wrap
         self._limit = limit
-        self._width = 0
+        self._calls_at_once = 0
         self._session: BatchSession | None = None
         """Dollars that are held for requests in batches are on disk with them, and not part of what is spent."""
 
     def apply(self, judge: Any, *, calls: int = 1) -> Any:
-        """Put the layers around a judge's models; raises ``UsageError`` for a budget that cannot hold.
+        """Put the layers around a judge's models. Raises ``UsageError`` for a budget that cannot be kept.
 
-        ``calls`` is the number of calls that a seat makes at once.
+        ``calls`` is the number of calls that a seat makes at once for one item.
         """
         if self.budget is not None:
-            check_reach(judge)
+            check_budget_holds(judge)
         wrap_layers = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
 
         def wrap(model: Model, number: int) -> Model:
-            # A judge in code costs nothing that a budget could wait for.
-            self._width += calls if find_function(model) is None else 0
+            """Put the plan's own wrapper and then the layers around a model, and count the calls of its seat."""
+            if find_function(model) is None:  # a judge in code costs nothing
+                self._calls_at_once += calls
             return wrap_layers(model if self._wrap is None else self._wrap(model, number), number)
 
         return wrap_models(judge, wrap)
 
     def apply_batches(self, judge: Any, session: BatchSession) -> Any:
-        """Put the layers around a judge whose replies come out of batches, which are innermost of all layers."""
-        # What is asked again live costs its full price, and the budget has to hold for it.
+        """Put the layers around a judge whose models are asked by batch; the batches are the innermost layer."""
+        # If requests may be asked again live, that costs the full price, which the budget has to allow for.
         processing: Processing = "batch" if session.options.then == "batch" else "live"
         wrap_layers = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices, processing=processing)
         innermost = session.wrap(self._wrap)
@@ -87,31 +88,31 @@ class RunLayers:
         return self.bound(self._limit)
 
     def bound(self, limit: Concurrency) -> Concurrency:
-        """A limit that falls with what is left of the budget."""
-        if self.budget is None or not self._width:
+        """Return a limit that falls as the rest of the budget gets small; the same limit without a budget."""
+        if self.budget is None or not self._calls_at_once:
             return limit
-        return _BudgetLimit(limit, self.budget, self._width)
+        return _BudgetLimit(limit, self.budget, self._calls_at_once)
 
     def make_call(self, *, anew: bool) -> Call:
-        """Make the terms of the requests about a unit: the pace hears how providers answer it."""
-        # With the request: another wrapper around every model would do the same for more.
+        """Make the terms of the requests about an item: pace, secret, and ``anew`` if kept replies must not be used."""
+        # The pace is told with each request how providers answer. A wrapper around every model would cost more time.
         pace = self._limit if isinstance(self._limit, Pace) else None
         return Call(pace=pace, anew=anew, secret=None if self._session is None else self._session.secret)
 
-    def note_paid(self, usd: float) -> None:
-        """Count dollars that a provider may ask for though nothing came back for them."""
+    def charge_paid_twice(self, usd: float) -> None:
+        """Charge to the budget requests that are sent again, because the provider may charge for both."""
         if self.budget is not None:
             self.budget.charge(Reservation(0), usd)
 
     def reserve_in(self, store: RunStore, *, resumed: bool) -> None:
-        """Keep what is spent in a run's file, and take off the budget what the run has spent before.
+        """Note the run's file, in which spent dollars are kept, and charge the budget what the run has spent before.
 
-        Raises ``UsageError`` when nobody knows what that is.
+        Raises ``UsageError`` if it is not known how much that is.
         """
         self._store = store
         if self.budget is None:
             return
-        recorded = store.find_fact(SPENT) if resumed else None
+        recorded = store.find_fact(SPENT_FACT) if resumed else None
         known_usd, unknown = store.add_costs() if resumed else (0.0, 0)
         self._knows_spent = recorded is not None or not unknown
         if self._owns_budget and not self._knows_spent:
@@ -123,67 +124,70 @@ class RunLayers:
         if self._owns_budget:
             self.budget.charge(Reservation(0), Budget(spent_usd).usd)
         else:
-            self._spent_before = spent_usd - self.budget.spent - self.budget.held
+            self._spent_offset = spent_usd - self.budget.spent - self.budget.held
 
     def note_spent(self) -> None:
-        """Keep the spent part of the budget, with the next item that is kept."""
-        # Of a budget that was handed in as well: a run that goes on without it keeps to the same dollars.
+        """Hand the spent part of the budget to the run's file, which writes it with the next item."""
+        # Also for a budget that was handed in: if the run is resumed without it, the run keeps to the same amount.
         if self._store is not None and self.budget is not None and self._knows_spent:
-            self._store.keep_fact(SPENT, self._format_spent(self.budget))
+            self._store.keep_fact(SPENT_FACT, self._format_spent(self.budget))
 
-    async def _note_spent_now(self) -> None:
-        # Before the call is made: a process that is killed while it is under way must not forget that it was. What
-        # cannot be written down is not asked.
+    async def _write_spent(self) -> None:
+        """Write the spent part of the budget, and wait until it is on disk.
+
+        This is done before each call: if the process is killed during the call, its cost must not be forgotten. If it
+        cannot be written, the call is not made.
+        """
         if self._store is not None and self.budget is not None:
-            await self._store.keep_fact_now(SPENT, self._format_spent(self.budget))
+            await self._store.keep_fact_now(SPENT_FACT, self._format_spent(self.budget))
 
     def _format_spent(self, budget: Budget) -> str:
-        # With what is held: a process that is killed now has asked, and the provider charges.
-        return repr(max(self._spent_before + budget.spent + budget.held - self._waiting, 0.0))
+        """Write the dollars that are spent, or held for calls under way, which the provider will charge for too."""
+        return repr(max(self._spent_offset + budget.spent + budget.held - self._held_in_batches, 0.0))
 
     @property
-    def _waiting(self) -> float:
-        """Dollars for requests in batches, which a run that is resumed holds again."""
-        return 0.0 if self._session is None else self._session.dispatcher.held
+    def _held_in_batches(self) -> float:
+        """The dollars held for requests in batches. They are not counted as spent: a resumed run holds them again."""
+        return 0.0 if self._session is None else self._session.dispatcher.held_usd
 
     def describe(self) -> dict[str, float] | None:
-        """Describe the budget and its spent part, when nothing is under way here."""
+        """Describe the budget and its spent part for the manifest; ``None`` without a budget."""
         if self.budget is None:
             return None
-        return {"usd": self.budget.usd, "spent": max(self.budget.spent - self._waiting, 0.0)}
+        return {"usd": self.budget.usd, "spent": max(self.budget.spent - self._held_in_batches, 0.0)}
 
     def close(self) -> None:
-        """Write what the cache has not written yet, and close what was opened here."""
+        """Close the cache if it was opened here, which writes the last replies."""
         if self._cache is not None and self._owns_cache:
             self._cache.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _BudgetLimit:
-    """A limit that falls with what is left of a budget.
+    """A limit that falls as the rest of a budget gets small.
 
-    A call that waits for others to leave enough of the budget waits within its judge's timeout. What waits out here
-    instead is not late.
+    A call that waits for the budget may exceed its judge's timeout. An item that has not started yet does not.
     """
 
     limit: Concurrency
     budget: Budget
-    width: int
+    calls_at_once: int
     """The number of calls that an item makes at once."""
 
     @property
     def current(self) -> int:
-        """The number that the budget can pay for, at least one."""
+        """The number of items that the budget can pay for at the same time, at least one."""
         dearest = self.budget.dearest
-        if dearest is None:  # the first says what a call may cost
+        if dearest is None:  # one item at first, until it is known what a call may cost
             return 1
         remaining_usd = self.budget.usd - self.budget.spent
-        if dearest <= 0 or remaining_usd < dearest:  # nothing to pay for, or nothing that can be: that takes no time
+        if dearest <= 0 or remaining_usd < dearest:  # calls cost nothing, or none fits any more: no item has to wait
             return self.limit.current
-        return max(1, min(self.limit.current, int(remaining_usd / (dearest * self.width))))
+        return max(1, min(self.limit.current, int(remaining_usd / (dearest * self.calls_at_once))))
 
 
 def _read_dollars(recorded: str | None) -> float:
+    """Read the spent dollars as the run's file has them; 0 without a record. Raises ``UsageError`` for no number."""
     try:
         return float(recorded or 0.0)
     except ValueError:
@@ -193,7 +197,7 @@ def _read_dollars(recorded: str | None) -> float:
 
 
 def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[ReplyCache | None, bool]:
-    """Open a cache, and return it and whether it was opened here, and so has to be closed here."""
+    """Return a cache, opened if its path is given, and true if it was opened here and has to be closed here."""
     if cache is None or not isinstance(cache, str | os.PathLike):
         return cache, False
     from adjudge.models.replies.cache_file import ReplyCache

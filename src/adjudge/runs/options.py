@@ -1,4 +1,4 @@
-"""The plan of a run, and its progress.
+"""The source of a run's cases, the plan with its options, and its progress.
 
 Where a resumed run has to agree with what it began with is decided in ``folder.py`` (``check_resumable``).
 """
@@ -46,30 +46,30 @@ class Source:
 
     @property
     def total(self) -> int | None:
-        """The number of cases at most, where that is known without reading them."""
+        """The most cases there can be; ``None`` where that is not known without reading them."""
         return self.cases.size if isinstance(self.cases, Dataset) else None
 
     @property
     def reads_once(self) -> bool:
-        """Return whether the cases are used up by reading."""
+        """Return whether the cases can be read only once."""
         return not isinstance(self.cases, Dataset) or self.cases.reads_once
 
     def bring_criteria(self) -> bool:
-        """Return whether its cases may bring criteria of their own; what can be read twice is looked at."""
+        """Return whether cases may bring criteria of their own; if they can be read twice, they are read for that."""
         if not isinstance(self.cases, Dataset):
             return True
         if self.cases.reads_once:
             return self.cases.may_judge_itself
         if not self.cases.may_judge_itself:
             return False
-        # Not of the first case alone: a suite may begin with one that nothing of its own can judge.
+        # All cases are looked at: a suite of test cases may begin with one that brings no criteria.
         return any(case.criteria is not None or case.rubric is not None for case in self.cases)
 
     def list_unapplied(self) -> Mapping[str, int]:
-        """List what a run does not apply of a suite, in words, each with how often; nothing if that was done before.
+        """Count the parts of a suite of test cases that a run does not apply, by a description of each.
 
-        This reads the suite once more, because users want to know before they pay for the first call. Raises
-        ``UsageError`` for a row that cannot be read.
+        Returns nothing if the data set has listed them before. This reads the suite once more, because users want to
+        know before they pay for the first call. Raises ``UsageError`` for a row that cannot be read.
         """
         cases = self.cases
         if not isinstance(cases, Dataset) or not cases.is_suite or cases.has_listed or cases.reads_once:
@@ -80,7 +80,7 @@ class Source:
         return cases.notes
 
     async def iterate_cases(self) -> AsyncGenerator[tuple[int, Case], None]:
-        """Yield every case with its place."""
+        """Yield each case after its place in the data set, from 0."""
         place = 0
         if isinstance(self.cases, Dataset):
             for case in self.cases:
@@ -89,7 +89,7 @@ class Source:
             return
         warned, ids = False, CaseIds()
         async for element in self.cases:
-            # As one item of a list is read, with the place for the message.
+            # Read like a list with one item, which is named by its place in messages.
             single = Dataset.of([element], name=f"item {place} of the data set", check_ids=False)
             single.has_warned = warned
             for case in single:
@@ -98,7 +98,7 @@ class Source:
             warned = single.has_warned
 
     def refuse(self, place: int, reason: str) -> None:
-        """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it is."""
+        """Count the case that was read last as a bad row, if the data set allows those; else raise ``UsageError``."""
         if not isinstance(self.cases, Dataset):
             raise UsageError(f"item {place} of the data set: {reason}")
         self.cases.refuse(reason)
@@ -117,20 +117,20 @@ class Source:
         return total
 
     def describe(self) -> dict[str, Any]:
-        """Describe what was read last, and what was left out."""
+        """Describe the data set for the manifest: path, name, and the rows that were skipped when it was last read."""
         if not isinstance(self.cases, Dataset):
             return {"path": None}
-        left_out = [{"where": row.where, "why": row.why} for row in self.cases.bad_rows]
-        faults = {"skipped": self.cases.skipped, "bad_rows": left_out} if self.cases.skipped else {}
-        return {"path": self.cases.path, "name": self.cases.name, **faults}
+        bad_rows = [{"where": row.where, "why": row.why} for row in self.cases.bad_rows]
+        skipped = {"skipped": self.cases.skipped, "bad_rows": bad_rows} if self.cases.skipped else {}
+        return {"path": self.cases.path, "name": self.cases.name, **skipped}
 
 
 def make_source(dataset: Any, fields: Mapping[str, str | None] | None = None) -> Source:
-    """Make a source from whatever ``run`` takes as its data set, and the fields it is read by.
+    """Make a source from anything that ``run`` takes as its data set; ``fields`` name the fields of a path or frame.
 
-    Raises ``UsageError`` for fields of what has none: a data set that was opened already.
+    Raises ``UsageError`` for ``fields`` with a data set that is opened already.
     """
-    # Ids that are repeated are found on disk, where the run keeps them; a data set of our own needs no memory for it.
+    # ``check_ids=False``: the run finds repeated ids in its file, so the data set need not keep all ids in memory.
     if isinstance(dataset, str | os.PathLike):
         return Source(open_dataset(dataset, fields=fields, check_ids=False))
     if isinstance(dataset, Dataset | AsyncIterable):
@@ -143,7 +143,7 @@ def make_source(dataset: Any, fields: Mapping[str, str | None] | None = None) ->
 
 
 def check_amounts(repeat: int, sample: int | None, seed: int) -> None:
-    """Raise ``UsageError`` unless these say how many cases are judged, and how often."""
+    """Raise ``UsageError`` unless these are valid options of a run."""
     check_whole_number("repeat", repeat, least=1)
     if sample is not None:
         check_whole_number("sample", sample, least=1)
@@ -151,7 +151,7 @@ def check_amounts(repeat: int, sample: int | None, seed: int) -> None:
 
 
 def draw_places(total: int, size: int, seed: int) -> frozenset[int]:
-    """Draw the places of ``size`` of ``total`` cases, drawn without replacement by the seed."""
+    """Draw ``size`` of ``total`` cases at random, without replacement, and return their places in the data set."""
     return frozenset(Random(seed).sample(range(total), min(size, total)))  # noqa: S311 - a sample, and no secret
 
 
@@ -222,7 +222,7 @@ class Plan:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options, as the manifest has them."""
+        """The options that the manifest records."""
         return {
             "concurrency": self.limit.current,
             "repeat": self.repeat,

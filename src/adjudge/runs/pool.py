@@ -1,4 +1,4 @@
-"""Units of work under way at once, never more than the limit of the moment, and nothing left behind."""
+"""A pool that judges the units of a run at the same time, as many as a limit allows at each moment."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 
-AHEAD = 256
-"""Finished items that wait to be taken before no more is begun."""
+MOST_UNTAKEN = 256
+"""The number of results that wait to be taken from which on no more units are started."""
 
 
 READ_AHEAD = 64
-"""Units that are read before there is room for them, so that the next begins at the moment one is finished; at most as
-many as may be under way."""
+"""The most units that are read before there is room for them, so that the next can start at once when one is finished.
+They are never more than may run."""
 
 
-AT_ONCE = 8
-"""Units that are begun in one turn of the event loop. Those that are begun together are answered together, and then
-each waits until all the others are read: a crowd that stays one, and begins nothing while it is read."""
+STARTS_PER_TURN = 8
+"""The most units that are started in one turn of the event loop. Units that start together are answered together; then
+each reply waits until all the others are read, and no unit is started meanwhile."""
 
 
-LOOK = 1.0
-"""Seconds after which a limit is checked again, though nothing was finished."""
+LIMIT_CHECK_SECONDS = 1.0
+"""Seconds after which a limit is checked again, though no unit was finished."""
 
 
 class Concurrency(Protocol):
@@ -51,10 +51,10 @@ Finish = Callable[[R | BaseException], None]
 class Pool(Generic[U, R]):
     """Units of work, begun in their order and taken in the order in which they are finished.
 
-    A unit is under way until it is settled, which may be later than its coroutine ends: what is only handed to somebody
-    who writes it down is not finished. It is settled by a plain call, and the next unit begins in it. Going through the
-    event loop for that, once for the writing and once for the beginning, would have all that are finished together wait
-    for each other every time.
+    A unit runs until its ``Finish`` is called, which may be after its coroutine has ended: a result that still has to
+    be written to disk is not finished. The call of ``Finish`` also starts the next unit. If the event loop did that in
+    later turns, once for the writing and once for the start, units that finish together would wait for each other every
+    time.
     """
 
     def __init__(
@@ -64,185 +64,195 @@ class Pool(Generic[U, R]):
         limit: Concurrency,
     ) -> None:
         self._units, self._judge, self._limit = units, judge, limit
-        self._read: deque[U] = deque()
-        self._busy = 0
+        self._unstarted: deque[U] = deque()
+        self._running_count = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._done: deque[R] = deque()
+        self._results: deque[R] = deque()
         self._error: BaseException | None = None
-        self._wanted, self._news = asyncio.Event(), asyncio.Event()
-        self._idle = asyncio.Event()
-        self._ended = False
-        self._stopping = False
+        self._wants_units, self._has_news = asyncio.Event(), asyncio.Event()
+        self._is_idle = asyncio.Event()
+        self._has_ended = False
+        self._is_stopping = False
         self._limit_check: asyncio.TimerHandle | None = None
-        self._turn: asyncio.Handle | None = None
+        self._next_turn: asyncio.Handle | None = None
         self._loop = asyncio.get_running_loop()
         self._reader = self._loop.create_task(self._read_all())
 
-    async def take(self) -> tuple[R, ...]:
-        """Return the results that were finished since, at least one; nothing when all is done.
+    async def take_results(self) -> tuple[R, ...]:
+        """Wait for results, and return those that have come since the last call; none when there will be no more.
 
-        Raises what the source raised, or what a unit raised, once everything under way is finished.
+        Raises the error of the source or of a unit, once every unit that runs is finished.
         """
-        while not self._done:
-            if self._ended:
+        while not self._results:
+            if self._has_ended:
                 if self._error is not None:
                     raise self._error
                 return ()
-            self._news.clear()
-            await self._news.wait()
-        results = tuple(self._done)
-        self._done.clear()
-        self._begin_units()
+            self._has_news.clear()
+            await self._has_news.wait()
+        results = tuple(self._results)
+        self._results.clear()
+        self._start_units()
         return results
 
     @property
-    def left(self) -> int:
-        """Units that were read and not begun."""
-        return len(self._read)
+    def unstarted_count(self) -> int:
+        """The number of units that were read and not started."""
+        return len(self._unstarted)
 
     @property
-    def under_way(self) -> int:
-        """Units that were begun and are not settled."""
-        return self._busy
+    def running_count(self) -> int:
+        """The number of units that were started and are not finished."""
+        return self._running_count
 
     def wind_down(self) -> None:
-        """Begin nothing more; what is under way is finished."""
-        self._stopping = True
-        self._wanted.set()
-        self._idle.set()
+        """Start no more units; those that run are finished."""
+        self._is_stopping = True
+        self._wants_units.set()
+        self._is_idle.set()
         self._end_if_idle()
 
     @property
     def is_full(self) -> bool:
-        """Return whether nothing more is begun until something is finished."""
+        """Return whether no more units are started until one is finished, or until results are taken."""
         return self._is_full()
 
     def abandon(self, error: BaseException | None = None) -> None:
-        """Cancel what is under way and begin nothing more; ``take`` raises ``error``, where there is one."""
+        """Cancel the units that run and start no more; ``take_results`` raises ``error``, if there is one."""
         self._error = self._error or error
         self.wind_down()
         for task in self._tasks:
             task.cancel()
 
     async def stop(self) -> None:
-        """Cancel what is under way and wait until it is gone."""
-        self._stopping = True
+        """Cancel the units that run, and wait until they have ended."""
+        self._is_stopping = True
         await stop_tasks([self._reader, *self._tasks])
 
     async def _read_all(self) -> None:
-        """Read all units, keep the error of the source for ``take``, and end when the last unit is finished."""
+        """Read all units, keep the error of the source for ``take_results``, and end when the last unit is finished."""
         try:
             async with aclosing(self._units) as units:
                 await self._read_ahead(units)
-        except Exception as error:  # noqa: BLE001 - raised by ``take``, when what is under way is finished
+        except Exception as error:  # noqa: BLE001 - raised by ``take_results``, when the units that run are finished
             self._error = self._error or error
         except BaseException as error:
-            # Cancelled by us, or not: a source that ends itself so would pass for one that was wound down.
+            # Only a cancellation by this pool ends the reading without an error. A source that cancels itself would
+            # otherwise look like one that has ended.
             if self._reader.cancelling() or isinstance(error, SystemExit | KeyboardInterrupt):
                 raise
             problem = f"the data set broke off with {type(error).__name__}; what was judged until then is kept"
             self._error = self._error or AdjudgeError(problem)
         finally:
-            # Not before the last is finished: an error must not take with it what others were asked.
-            while self._is_at_work() and not self._reader.cancelling():
-                self._idle.clear()
-                await self._idle.wait()
-            self._end_taking()
+            # The results end only when the last unit is finished: an error of the source must not lose other results.
+            while self._has_work() and not self._reader.cancelling():
+                self._is_idle.clear()
+                await self._is_idle.wait()
+            self._end_results()
 
     async def _read_ahead(self, units: AsyncGenerator[U, None]) -> None:
-        """Read the units and begin them; pause while enough are read, and return early when the pool stops."""
+        """Read the units and start them; pause while enough are read, and return early when the pool stops."""
         async for unit in units:
-            self._read.append(unit)
-            self._begin_units()
-            while self._has_enough() and not self._stopping:
-                self._wanted.clear()
-                await self._wanted.wait()
-            if self._stopping:
+            self._unstarted.append(unit)
+            self._start_units()
+            while self._has_read_enough() and not self._is_stopping:
+                self._wants_units.clear()
+                await self._wants_units.wait()
+            if self._is_stopping:
                 return
 
-    def _has_enough(self) -> bool:
-        return len(self._read) >= min(self._find_limit(), READ_AHEAD)
+    def _has_read_enough(self) -> bool:
+        """Return whether enough units are read and not started."""
+        return len(self._unstarted) >= min(self._find_limit(), READ_AHEAD)
 
-    def _end_taking(self) -> None:
+    def _end_results(self) -> None:
+        """Note that no more results will come, and wake up whoever waits for them."""
         if self._limit_check is not None:
             self._limit_check.cancel()
-        self._ended = True
-        self._news.set()
+        self._has_ended = True
+        self._has_news.set()
 
     def _end_if_idle(self) -> None:
-        # Not left to the reader: it may be waiting for a source that has nothing to say for hours.
-        if self._stopping and not self._busy:
-            self._end_taking()
+        """End the results if the pool is stopping and no unit runs."""
+        # The reader would do this too, but it may be waiting for a source that gives nothing for hours.
+        if self._is_stopping and not self._running_count:
+            self._end_results()
 
-    def _is_at_work(self) -> bool:
-        return self._busy > 0 or (len(self._read) > 0 and not self._stopping)
+    def _has_work(self) -> bool:
+        """Return whether units run, or are still to be started."""
+        return self._running_count > 0 or (len(self._unstarted) > 0 and not self._is_stopping)
 
-    def _begin_units(self) -> None:
-        """Begin what is read, as far as there is room; what is more than ``AT_ONCE`` in the next turns of the loop."""
-        at_once = AT_ONCE if self._turn is None else 0
-        while self._read and at_once and not self._stopping:
+    def _start_units(self) -> None:
+        """Start units that are read, if there is room: at most ``STARTS_PER_TURN`` in one turn of the event loop."""
+        starts_left = STARTS_PER_TURN if self._next_turn is None else 0
+        while self._unstarted and starts_left and not self._is_stopping:
             if self._is_full():
                 self._check_limit_later()
                 break
-            at_once -= 1
-            self._busy += 1
-            place = _SinglePlace(self._finish_unit)
-            task = self._loop.create_task(self._judge(self._read.popleft(), place))
+            starts_left -= 1
+            self._running_count += 1
+            finish = _FinishOnce(self._finish_unit)
+            task = self._loop.create_task(self._judge(self._unstarted.popleft(), finish))
             self._tasks.add(task)
-            task.add_done_callback(partial(self._close_place, place))
-            if self._turn is None:
-                self._turn = self._loop.call_soon(self._begin_again)
-        if not self._has_enough():
-            self._wanted.set()
-        if not self._is_at_work():
-            self._idle.set()
+            task.add_done_callback(partial(self._finish_failed_task, finish))
+            if self._next_turn is None:
+                self._next_turn = self._loop.call_soon(self._start_more)
+        if not self._has_read_enough():
+            self._wants_units.set()
+        if not self._has_work():
+            self._is_idle.set()
         self._end_if_idle()
 
-    def _begin_again(self) -> None:
-        self._turn = None
-        self._begin_units()
+    def _start_more(self) -> None:
+        """Start further units in the next turn of the event loop."""
+        self._next_turn = None
+        self._start_units()
 
     def _check_limit_later(self) -> None:
-        # A limit that has risen tells nobody; without the look, all would wait for the slowest that is under way.
+        """Check the limit again after a while, though no unit has finished: a limit that rises does not say so."""
         if self._limit_check is None:
-            self._limit_check = self._loop.call_later(LOOK, self._check_limit_again)
+            self._limit_check = self._loop.call_later(LIMIT_CHECK_SECONDS, self._check_limit_again)
 
     def _check_limit_again(self) -> None:
         self._limit_check = None
-        self._begin_units()
+        self._start_units()
 
     def _is_full(self) -> bool:
-        return self._busy >= self._find_limit() or len(self._done) >= AHEAD
+        """Return whether as many units run as the limit allows, or too many results wait to be taken."""
+        return self._running_count >= self._find_limit() or len(self._results) >= MOST_UNTAKEN
 
     def _find_limit(self) -> int:
-        """Return how many units may be under way; 0 if the limit raised, which is kept for ``take``."""
-        # At least one: a limit of none would wait for itself to rise. One that raises is asked in the middle of other
-        # units' work, and must not stop that.
+        """Return how many units may run; 0 if the limit raised an error, which ``take_results`` raises then.
+
+        The error must not be raised here, because the limit is read while other units finish.
+        """
+        # At least one: with a limit of 0, no unit would ever finish, and the limit would not be read again.
         try:
             return max(int(self._limit.current), 1)
-        except Exception as error:  # noqa: BLE001 - raised by ``take``
+        except Exception as error:  # noqa: BLE001 - raised by ``take_results``
             self._keep_error(error)
-            return 0  # nothing more is begun
+            return 0  # no more units are started
 
     def _finish_unit(self, outcome: R | BaseException) -> None:
-        """Take the outcome of a unit and begin the next; after an error nothing more is begun."""
-        self._busy -= 1
-        if isinstance(outcome, asyncio.CancelledError):  # by ``stop``, or by others
-            if not self._stopping:
+        """Store the result of a unit, and start the next; after an error no more units are started."""
+        self._running_count -= 1
+        if isinstance(outcome, asyncio.CancelledError):  # by ``stop``, or from outside
+            if not self._is_stopping:
                 self._keep_error(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
         elif isinstance(outcome, BaseException):
             self._keep_error(outcome)
         else:
-            self._done.append(outcome)
-        self._news.set()
-        self._begin_units()
+            self._results.append(outcome)
+        self._has_news.set()
+        self._start_units()
 
     def _keep_error(self, error: BaseException) -> None:
+        """Keep the first error for ``take_results``, and start no more units."""
         self._error = self._error or error
         self.wind_down()
 
-    def _close_place(self, finish: Finish[R], task: asyncio.Task[None]) -> None:
-        """Close the place of a unit whose coroutine has ended, where nobody else is to finish it."""
+    def _finish_failed_task(self, finish: Finish[R], task: asyncio.Task[None]) -> None:
+        """Finish a unit whose coroutine was cancelled or raised. Any other is finished by a call of its ``Finish``."""
         self._tasks.discard(task)
         if task.cancelled():
             finish(asyncio.CancelledError())
@@ -250,8 +260,8 @@ class Pool(Generic[U, R]):
             finish(error)
 
 
-class _SinglePlace(Generic[R]):
-    """A place among those under way, given back once: a unit that has handed its item in may be cancelled as well."""
+class _FinishOnce(Generic[R]):
+    """The ``Finish`` of a unit. Only the first call counts, because a unit that has a result may still be cancelled."""
 
     __slots__ = ("_finish_unit",)
 

@@ -1,4 +1,4 @@
-"""The rubric and rules that a run recorded, as values again; a function that it names is never looked up or called."""
+"""The rubric and rules of a run, rebuilt from its files; a function that these name is never imported or called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from adjudge.rules.shipped import rule_from_spec
 
 
 def rebuild_rubric(recorded: Mapping[str, Any]) -> Rubric:
-    """Rebuild the rubric of a manifest; a rule that is code is named and never imported. Raises ``UsageError``."""
+    """Rebuild the rubric of a manifest. A rule that is a function of the user raises ``UsageError`` when it is checked.
+
+    Raises ``UsageError`` for a rubric that cannot be read.
+    """
     try:
         return Rubric(
             name=recorded["name"],
@@ -28,7 +31,7 @@ def rebuild_rubric(recorded: Mapping[str, Any]) -> Rubric:
 
 
 def rebuild_criterion(recorded: Mapping[str, Any], *, weight: float | None = None) -> Criterion:
-    """Rebuild a criterion of such a rubric; with ``weight``, one that weighs that and gates nothing."""
+    """Rebuild a criterion of a recorded rubric; with ``weight``, it has that weight and no threshold of its own."""
     members = dict(recorded)
     spec = members.get("rule")
     if spec is not None and _is_code(spec):
@@ -40,16 +43,20 @@ def rebuild_criterion(recorded: Mapping[str, Any], *, weight: float | None = Non
 
 
 def rebuild_rule(*, name: str, severity: Severity, spec: Mapping[str, Any]) -> Rule:
-    """Rebuild a rule of a case that was kept; one that is code fails wherever it is asked."""
+    """Rebuild a rule of a kept case. One that is a function of the user raises ``UsageError`` when it is checked."""
     if _is_code(spec):
         return Rule(name=name, severity=severity, evaluate=_refuse_code, spec=dict(spec))
     return rule_from_spec(spec, name=name)
 
 
 def _is_code(spec: Mapping[str, Any]) -> bool:
-    # The folder of a run may come from anybody: what it calls a function is not looked up, let alone called.
+    """Return whether a recorded rule is a function of the user, and no shipped rule.
+
+    Such a function is not imported: the folder of a run may come from a stranger, who could name any function.
+    """
     return not spec or "python" in spec or spec.get("name") == "python"
 
 
 def _refuse_code(*_: object) -> bool:
+    """Raise ``UsageError`` in place of a rule that is a function of the user."""
     raise UsageError("this rule is code, which a run does not hold; hand the rubric or the rule in")

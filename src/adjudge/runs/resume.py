@@ -1,4 +1,4 @@
-"""The judgements that a resumed run makes: those never kept, and those undecided for a reason to be retried.
+"""The judgements that a resumed run makes: those that have no result yet, and those to be retried.
 
 Whether a run may be resumed at all is decided in ``folder.py`` (``check_resumable``).
 """
@@ -23,7 +23,7 @@ BROKEN: tuple[Reason, ...] = (
     "timeout",
     "cancelled",
 )
-"""The reasons by which a judge breaks. Others are answers: judges that differ or are unsure, content that attacks."""
+"""The reasons that are failures of a judge. The others are answers: judges disagree, are unsure, or see an attack."""
 
 UNANSWERED: tuple[Reason, ...] = ("budget", "timeout", "error")
 """The reasons of undecided items for which a reply is missing: the replies that did come are used again. For any other
@@ -42,22 +42,27 @@ class Due:
 
 
 def find_due(kept: Mapping[int, str | None], repeat: int, retry: Collection[str]) -> Iterator[Due]:
-    """Yield the judgements of a case that are to be made.
+    """Yield the judgements of a case that are to be made, for the first time or again.
 
     Args:
-        kept: The samples that are kept, each with the reason why it is undecided.
+        kept: The samples that have a result, each with the reason why it is undecided, or ``None``.
         repeat: How often each case is judged.
         retry: Reasons for which undecided items are judged again.
     """
     for sample in range(repeat):
         if sample not in kept:
             yield Due(sample=sample)
-        elif (because := kept[sample]) in retry:
-            yield Due(sample=sample, replaces="undecided", anew=because not in UNANSWERED)
+            continue
+        reason = kept[sample]
+        if reason in retry:
+            yield Due(sample=sample, replaces="undecided", anew=reason not in UNANSWERED)
 
 
 def find_kept(store: RunStore, place: int, name: str, subject: str) -> Mapping[int, str | None]:
-    """Find what is kept of a case; raises ``UsageError`` where the run judged another one in its place."""
+    """Return the kept samples of a case, each with the reason why it is undecided, or ``None``.
+
+    Raises ``UsageError`` if the run has judged another case at this place.
+    """
     kept_case = store.find_case(place)
     if kept_case is None:
         return {}
@@ -71,5 +76,5 @@ def find_kept(store: RunStore, place: int, name: str, subject: str) -> Mapping[i
 
 
 def shorten_id(name: str) -> str:
-    """An id in quotes, cut for a message."""
+    """Write an id for a message: in quotes, and at most 80 characters of it."""
     return repr(clean(name[:80], keep_lines=False))

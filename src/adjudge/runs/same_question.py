@@ -1,4 +1,4 @@
-"""The question of a run, asked of another judge: the same question about the same cases."""
+"""The question of an earlier run, put to another judge about the same cases."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from adjudge.runs.judging import resolve_question
 from adjudge.runs.launch import Running, run
 from adjudge.runs.terms import read_terms
 
-_TEXTS = ("instructions", "reference", "task", "context")
+_TEXT_ARGUMENTS = ("instructions", "reference", "task", "context")
 
-_KNOWN = frozenset({"wording", "pairs", *_TEXTS})
+_REPEATABLE_MEMBERS = frozenset({"wording", "pairs", *_TEXT_ARGUMENTS})
 
 
 async def ask_candidate(
@@ -40,10 +40,10 @@ async def ask_candidate(
     retry: Sequence[Reason] = ("budget",),
     batch: BatchOptions | bool = False,
 ) -> Running:
-    """Make the run of another judge over cases of a run, to be awaited; nobody is asked before.
+    """Make the run of another judge, with the question and cases of an earlier run. It begins when it is awaited.
 
-    The options are those of ``run``. Raises ``UsageError`` where the question cannot be put again as it was: with code
-    that a run does not hold, or worded otherwise than this version of adjudge does.
+    The options are those of ``run``. Raises ``UsageError`` if the same question cannot be asked again: it had code,
+    which a run does not hold, or this version of adjudge words it in another way.
     """
     rubric, arguments, on_conflict = read_question(earlier)
     candidate = as_judge(judge, keep_name=True)
@@ -73,11 +73,11 @@ async def ask_candidate(
 
 
 def check_same_question(earlier: Run, name: str, question_digest: str | None) -> None:
-    """Raise ``UsageError`` unless this is the digest of what a run asked, or of its rubric."""
+    """Raise ``UsageError`` unless an earlier run has the same digest of its question (``asked``) or ``rubric``."""
     if earlier.manifest["digests"].get(name) != question_digest:
-        part = {"asked": "question is worded", "rubric": "rubric is"}[name]
+        subject = {"asked": "question is worded", "rubric": "rubric is"}[name]
         raise UsageError(
-            f"{earlier.folder} cannot be followed: its {part} otherwise than what would be asked now, so the "
+            f"{earlier.folder} cannot be followed: its {subject} otherwise than what would be asked now, so the "
             "difference would not be the judges' alone; judge its data anew with both judges"
         )
 
@@ -85,18 +85,21 @@ def check_same_question(earlier: Run, name: str, question_digest: str | None) ->
 def read_question(
     earlier: Run, *, leave_out: Collection[str] = ()
 ) -> tuple[Rubric | None, EvaluateArguments, OnConflict | None]:
-    """Read the rubric, the arguments and the handling of pairs that a manifest has.
+    """Read the question of a run from its manifest: the rubric, the arguments, and ``on_conflict`` for a run of pairs.
 
-    Raises ``UsageError`` for a question with code that a manifest does not hold, unless it may be left out.
+    Raises ``UsageError`` for a question with code, which a manifest does not hold. Members in ``leave_out`` are
+    ignored.
     """
     question: Mapping[str, Any] = earlier.manifest.get("asked") or {}
-    unknown = sorted(name for name, value in question.items() if value and name not in _KNOWN.union(leave_out))
+    unknown = sorted(
+        name for name, value in question.items() if value and name not in _REPEATABLE_MEMBERS.union(leave_out)
+    )
     if unknown:
         raise UsageError(
             f"{earlier.folder} was asked with {', '.join(unknown)}, which a run does not hold; judge its data with the "
             "candidate (adjudge run), and name that run as the candidate"
         )
-    arguments = cast("EvaluateArguments", {name: question[name] for name in _TEXTS if name in question})
+    arguments = cast("EvaluateArguments", {name: question[name] for name in _TEXT_ARGUMENTS if name in question})
     threshold = (earlier.manifest.get("options") or {}).get("threshold")
     if threshold is not None:
         arguments["threshold"] = threshold

@@ -1,7 +1,7 @@
 """The file of a run: one SQLite file with the cases, the results and every reply as it came.
 
-What ``keep`` has returned from is in the file: a process that is killed afterwards loses nothing of it. It is not
-waited for until the disk has it, as a ledger does; a run that loses power can be judged again.
+When ``keep`` returns, the item is in the file, and a process that is killed afterwards does not lose it. Unlike a
+ledger, a run does not wait until the data is on the disk: after a loss of power, it can be judged again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from adjudge.judges.pair import read_judged
 from adjudge.models.replies.key import make_case_prefix
 from adjudge.result import Outcome, Usage
 from adjudge.runs.item import RunItem, encode_case, encode_result, erase_case, erase_result, find_erased, read_case
-from adjudge.runs.writer import Done, Rows, RunWriter, make_waiter
+from adjudge.runs.writer import OnWritten, Rows, RunWriter, make_waiter
 
 FILE = "results.sqlite"
 
@@ -50,15 +50,15 @@ _TABLES = (
     "CREATE TABLE replies (key TEXT NOT NULL UNIQUE, body BLOB NOT NULL) STRICT",
 )
 
-_CASE = "INSERT INTO cases VALUES (?, ?, ?, ?) ON CONFLICT (place) DO NOTHING"
+_INSERT_CASE = "INSERT INTO cases VALUES (?, ?, ?, ?) ON CONFLICT (place) DO NOTHING"
 
-_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_REPLACE_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
+_REPLACE_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
 
 
-# NULL for what nobody stated: a sum over some would look like the whole.
-_TOTALS = """
+# A sum over no stated value is NULL and not 0, because the real value is not known.
+_ITEM_TOTALS = """
     SELECT count(*) AS items, count(DISTINCT place) AS cases,
         coalesce(sum(outcome = 'passed'), 0) AS passed, coalesce(sum(outcome = 'failed'), 0) AS failed,
         coalesce(sum(outcome = 'undecided'), 0) AS undecided, avg(score) AS mean_score,
@@ -71,7 +71,7 @@ _TOTALS = """
                     ELSE 1 END)))), 0) AS unknown_costs
     FROM results"""
 
-_REASONS = "SELECT because, count(*) FROM results WHERE because IS NOT NULL GROUP BY because ORDER BY 2 DESC, 1"
+_REASON_COUNTS = "SELECT because, count(*) FROM results WHERE because IS NOT NULL GROUP BY because ORDER BY 2 DESC, 1"
 
 # As text: SQLite would take a blob for its own binary form of JSON.
 _AGREEMENT = """
@@ -81,18 +81,18 @@ _AGREEMENT = """
         FROM results r JOIN cases c USING (place))"""
 
 
-_UNFIT = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError, ValueError,
+_ROW_ERRORS = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError, ValueError,
           TypeError, ArithmeticError)  # fmt: skip
 """The errors that are raised for one row that cannot be written, and not for the file."""
 
 ERASED_CASES = "erased"
-"""The fact that says how many cases ``adjudge forget`` erased."""
+"""The name of the fact that has the number of cases that ``adjudge forget`` erased."""
 
-MOST = 2**53
-"""The largest number of tokens that is believed: a thousand such can still be added up."""
+MOST_TOKENS = 2**53
+"""The largest number of tokens that is accepted: a thousand of them can still be added up."""
 
 
-_COSTS = """
+_REPLY_COSTS = """
     SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM (
         SELECT CASE WHEN json_valid(CAST(body AS TEXT))
             THEN json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') END AS cost FROM replies
@@ -106,7 +106,7 @@ _KIND = FileKind(
     unreadable="{path} cannot be read as a run: {why}; name a folder of `adjudge run`",
     unwritable="the run {folder} cannot be written: {why}",
     other_schema="{path} is no run of the schema {schema}; update adjudge, or name a folder of `adjudge run`",
-    # By ``tidy``, in a thread: a commit that did it would hold the event loop up until the disk is done.
+    # The log is moved into the file by ``tidy``, in a thread. A commit that did it would block the event loop.
     options=("PRAGMA wal_autocheckpoint=0",),
 )
 
@@ -117,33 +117,33 @@ class RunStore:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = Path(folder) / FILE
         self._writer = SqliteFile(self.path, _KIND)
-        # A second one: a look-up on the event loop must not wait for a commit that a thread is about to make.
+        # A second connection: a look-up on the event loop must not wait for a commit in a thread.
         self._reader = SqliteFile(self.path, _KIND)
-        self._commits = RunWriter(self)
-        self._logged = 0
+        self._run_writer = RunWriter(self)
+        self._logged_bytes = 0
 
     @property
     def reads_as(self) -> Literal["read", "look"]:
-        """The way in which another connection is to read the file: ``look`` leaves no trace either."""
+        """The mode for another connection to the file: ``read``, or ``look`` to create no files beside it."""
         return "look" if self._reader.mode == "look" else "read"
 
     def freeze(self) -> Self:
-        """Only read until ``thaw``, and leave no trace in the folder; for who holds the run's lock."""
+        """Only read until ``thaw``, and create no files in the folder. Call this while holding the run's lock."""
         self._reader.mode = self._writer.mode = "look"
         return self
 
     def thaw(self) -> None:
-        """Write again."""
+        """End ``freeze``: the file may be written again."""
         self.close()
         self._reader.mode = self._writer.mode = "write"
 
     def create(self) -> Self:
-        """Begin a new file, readable by its owner alone; raises ``UsageError`` when there is one."""
+        """Create the file, readable by its owner only. Raises ``UsageError`` if the folder has a run already."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             create_private(self.path, new=True)
         except FileExistsError:
-            if self.has_begun():  # else the process that began it was killed before anything was in it
+            if self.has_begun():  # otherwise a process was killed before it had put anything into the file
                 raise UsageError(
                     f"{self.path.parent} holds a run already; resume it with ",
                     Argument("resume", "True"),
@@ -155,16 +155,16 @@ class RunStore:
         return self
 
     def remove(self) -> None:
-        """Close the file, and take it away with what SQLite put beside it."""
+        """Close the file, and delete it with the files that SQLite keeps beside it."""
         self._reader.close()
         self._writer.remove()
 
     def has_begun(self) -> bool:
-        """Return whether there is a file with our tables in it."""
+        """Return whether the file exists and has the tables of a run."""
         return self._reader.has_tables()
 
     def open(self) -> Self:
-        """Open what is there; raises ``UsageError`` when it is no run of ours."""
+        """Open an existing file. Raises ``UsageError`` if there is none, or if it is not that of a run."""
         if not self.path.is_file():
             raise UsageError(
                 f"{self.path.parent} holds no run: there is no {FILE} in it; name a folder of `adjudge run`"
@@ -174,61 +174,61 @@ class RunStore:
 
     # ---------------------------------------------------------------- writing
 
-    def hand_in(self, item: RunItem, done: Done, *, body: bytes | None = None) -> None:
-        """Have an item kept; ``done`` is called when a process that is killed does not lose it any more.
+    def hand_in(self, item: RunItem, on_written: OnWritten, *, body: bytes | None = None) -> None:
+        """Have an item written with the next commit; ``on_written`` is called then, with the error if it cannot be.
 
-        ``body`` is what ``write_case`` wrote of its case, where that is known. ``done`` is called with what went wrong:
-        a ``UsageError`` when another case of the run has the same id.
+        The error is a ``UsageError`` if another case of the run has the same id. ``body`` is the case as
+        ``encode_case`` wrote it, if the caller has that.
         """
         rows = _make_rows(item, body or encode_case(item.case))
-        self._logged += len(rows[_CASE][-1]) + len(rows[_RESULT][-1])
-        self._commits.hand_in(rows, done)
+        self._logged_bytes += len(rows[_INSERT_CASE][-1]) + len(rows[_REPLACE_RESULT][-1])
+        self._run_writer.hand_in(rows, on_written)
 
     async def keep(self, item: RunItem) -> None:
-        """Hand an item in and wait until it is kept; raises what went wrong."""
-        done, future = make_waiter()
-        self.hand_in(item, done)
+        """Hand in an item, and wait until it is in the file; raises the error if it cannot be written."""
+        on_written, future = make_waiter()
+        self.hand_in(item, on_written)
         await future
 
     def keep_reply(self, key: str, body: bytes) -> None:
-        """Keep a reply under its key; it is in the file when the next item is kept."""
-        self._logged += len(body)
-        self._commits.hand_in({_REPLY: (key, body)}, None)
+        """Have a reply written under its key, at the latest with the next item."""
+        self._logged_bytes += len(body)
+        self._run_writer.hand_in({_REPLACE_REPLY: (key, body)}, None)
 
     def keep_fact(self, name: str, value: str) -> None:
-        """Keep a fact about the whole run; it is in the file when the next item is kept."""
-        self._commits.hand_in({KEEP_FACT: (name, value)}, None)
+        """Have a named fact about the whole run written, at the latest with the next item."""
+        self._run_writer.hand_in({KEEP_FACT: (name, value)}, None)
 
     async def keep_fact_now(self, name: str, value: str) -> None:
-        """Keep a fact about the whole run, and wait until it is in the file; raises when it cannot be written."""
-        done, future = make_waiter()
-        self._commits.hand_in({KEEP_FACT: (name, value)}, done)
+        """Write a named fact about the whole run, and wait until it is in the file. Raises an error if that fails."""
+        on_written, future = make_waiter()
+        self._run_writer.hand_in({KEEP_FACT: (name, value)}, on_written)
         await future
 
     async def flush(self) -> None:
         """Wait until everything handed in is in the file."""
-        await self._commits.flush()
+        await self._run_writer.flush()
 
     def write(self, entries: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
-        """Write rows and return the error of each; one that cannot be written does not take the others with it.
+        """Write rows and return the error of each. If one cannot be written, the others are.
 
-        ``None`` when another process is writing into the file, and this is not to wait for it.
+        Returns ``None`` if another process is writing to the file; with ``patient``, that is waited for.
         """
         try:
             with self._writer.using() as connection:
                 connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000 if patient else 0}")
                 try:
                     _write_all(connection, entries)
-                    self._logged += COMMIT_BYTES
+                    self._logged_bytes += COMMIT_BYTES
                     return [None] * len(entries)
-                except _UNFIT:
+                except _ROW_ERRORS:
                     connection.execute("ROLLBACK")
                     connection.execute("BEGIN IMMEDIATE")
                     errors = [_write_one(connection, rows) for rows in entries]
                     connection.execute("COMMIT")
                     return errors
                 finally:
-                    if connection.in_transaction:  # the disk is full: nothing of this may be in the next commit
+                    if connection.in_transaction:  # the disk is full, say: nothing of this may get into the next commit
                         connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             if not patient and error.sqlite_errorname.startswith("SQLITE_BUSY"):
@@ -236,38 +236,42 @@ class RunStore:
             return [self._writer.explain_unwritable(error) for _ in entries]
 
     def is_long(self) -> bool:
-        """Return whether enough is in the log to be brought over into the file."""
-        return self._logged >= LOG_BYTES
+        """Return whether the log of SQLite is so long that ``tidy`` is due."""
+        return self._logged_bytes >= LOG_BYTES
 
     def tidy(self) -> None:
-        """Bring the log over into the file, so that it begins anew; this waits for the disk."""
-        self._logged = 0
-        # What cannot be brought over now is in the log all the same, and later is soon enough.
+        """Move the log of SQLite into the file, so that it starts again from the beginning. Waits for the disk."""
+        self._logged_bytes = 0
+        # If that fails, the data stays in the log, and is moved another time.
         with suppress(sqlite3.Error), self._writer.using() as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     # ---------------------------------------------------------------- erasing
 
-    def erase_cases(self, places: Iterable[int], *, hide: Callable[[str], str | None]) -> int:
-        """Erase the texts of cases, of their results and of the replies about them, all or none; return how many.
+    def erase_cases(self, places: Iterable[int], *, hide_group: Callable[[str], str | None]) -> int:
+        """Erase the texts of cases and their results, and delete the replies about them. Return the number of cases.
 
-        Ids, labels, outcomes, scores and costs stay, so that every figure of the run is as before.
+        All are erased in one transaction. Ids, labels, outcomes, scores and costs stay, so that the figures of the run
+        do not change.
         """
         count = 0
         with self._writer.change() as connection:
             connection.execute("PRAGMA secure_delete=ON")
             for place in places:
                 name, body = connection.execute("SELECT id, body FROM cases WHERE place = ?", (place,)).fetchone()
-                connection.execute("UPDATE cases SET body = ? WHERE place = ?", (erase_case(body, hide=hide), place))
+                connection.execute(
+                    "UPDATE cases SET body = ? WHERE place = ?", (erase_case(body, hide_group=hide_group), place)
+                )
                 results = connection.execute("SELECT sample, body FROM results WHERE place = ?", (place,)).fetchall()
                 for sample, result in results:
                     row = (erase_result(result), place, sample)
                     connection.execute("UPDATE results SET body = ? WHERE place = ? AND sample = ?", row)
                 prefix = make_case_prefix(name)
-                connection.execute("DELETE FROM replies WHERE key >= ? AND key < ?", (prefix, _end_prefix(prefix)))
+                connection.execute("DELETE FROM replies WHERE key >= ? AND key < ?", (prefix, _find_prefix_end(prefix)))
                 count += 1
-            before = connection.execute("SELECT said FROM about WHERE name = ?", (ERASED_CASES,)).fetchone()
-            connection.execute(KEEP_FACT, (ERASED_CASES, str(count + int(before[0] if before else 0))))
+            earlier_row = connection.execute("SELECT said FROM about WHERE name = ?", (ERASED_CASES,)).fetchone()
+            earlier_count = int(earlier_row[0] if earlier_row else 0)
+            connection.execute(KEEP_FACT, (ERASED_CASES, str(count + earlier_count)))
         return count
 
     def count_erased(self) -> int:
@@ -275,64 +279,64 @@ class RunStore:
         return int(self._reader.find_fact(ERASED_CASES) or 0)
 
     def list_bodies(self) -> Iterator[tuple[int, str, bytes]]:
-        """Place, id and body of every case that is kept, in the order of the data set."""
+        """Yield place, id and body of every case in the file, in the order of the data set."""
         return self._reader.stream("SELECT place, id, body FROM cases ORDER BY place")  # type: ignore[return-value] - the columns' types
 
     def list_texts(self) -> Iterator[tuple[str, bytes]]:
-        """Id of every case, with the body of each of its results."""
+        """Yield the id of the case and the body, for every result in the file."""
         query = "SELECT c.id, r.body FROM results r JOIN cases c USING (place) ORDER BY r.place, r.sample"
         return self._reader.stream(query)  # type: ignore[return-value] - the columns' types
 
     def clear_space(self) -> bool:
-        """Have what was erased leave the file and its log; false where others read it still."""
+        """Remove erased texts from the file and its log; return false if another process still reads it."""
         self._reader.close()
         return self._writer.clear_space()
 
     # ---------------------------------------------------------------- reading
 
     def find_fact(self, name: str) -> str | None:
-        """A fact about the whole run."""
+        """Return the value of a named fact about the whole run; ``None`` if there is none."""
         return self._reader.find_fact(name)
 
     def find_reply(self, key: str) -> bytes | None:
-        """The reply kept under a key."""
+        """Return the reply under a key; ``None`` if there is none."""
         rows = self._reader.ask("SELECT body FROM replies WHERE key = ?", key)
         return rows[0][0] if rows else None
 
     def list_replies(self, prefix: str) -> dict[str, bytes]:
-        """The replies kept under keys that begin so, by their keys."""
+        """Return the replies whose keys begin with a prefix, by their keys."""
         query = "SELECT key, body FROM replies WHERE key >= ?1 AND key < ?2"
-        return dict(self._reader.ask(query, prefix, _end_prefix(prefix)))
+        return dict(self._reader.ask(query, prefix, _find_prefix_end(prefix)))
 
     def find_case(self, place: int) -> tuple[str, str] | None:
-        """Id and subject of the case at a place, once one of its items is kept."""
+        """Return id and subject of the case at a place; ``None`` if none of its items is in the file."""
         rows = self._reader.ask("SELECT id, subject FROM cases WHERE place = ?", place)
         return (rows[0][0], rows[0][1]) if rows else None
 
     def list_kept(self, place: int) -> Mapping[int, str | None]:
-        """The samples of a case that are judged, each with the reason why it is undecided."""
+        """Return the samples of a case that are judged, each with the reason why it is undecided, or ``None``."""
         return dict(self._reader.ask("SELECT sample, because FROM results WHERE place = ?", place))
 
     def find_place(self, name: str) -> int | None:
-        """The place of the case that is kept with this id."""
+        """Return the place of the case with this id; ``None`` if there is none."""
         rows = self._reader.ask("SELECT place FROM cases WHERE id = ?", name)
         return rows[0][0] if rows else None
 
     def list_ids(self, most: int, pattern: str = "*") -> list[str]:
-        """The ids of the first so many cases that are kept and whose id a pattern of GLOB matches."""
+        """List the ids that match a pattern of GLOB, of the first ``most`` such cases."""
         query = "SELECT id FROM cases WHERE id GLOB ? ORDER BY place LIMIT ?"
         return [row[0] for row in self._reader.ask(query, pattern, most)]
 
     def list_places(self, query: str, **values: object) -> list[int]:
-        """The places that a query of ours over the tables of a run returns, in its order."""
+        """List the places that a query over the tables of a run returns, in its order. The query must be a constant."""
         return [row[0] for row in self._reader.ask(query, **values)]
 
     def count_cases(self) -> int:
-        """Count the cases that are kept."""
+        """Count the cases in the file."""
         return self._reader.ask("SELECT count(*) FROM cases")[0][0]
 
     def find_outcome(self, name: str) -> str | None:
-        """The outcome of the first judgement of the case with this id."""
+        """Return the outcome of the first judgement of the case with this id; ``None`` if there is none."""
         query = "SELECT r.outcome FROM results r JOIN cases c USING (place) WHERE c.id = ? ORDER BY r.sample LIMIT 1"
         rows = self._reader.ask(query, name)
         return rows[0][0] if rows else None
@@ -349,38 +353,38 @@ class RunStore:
         return self._reader.ask(query)[0][0]
 
     def list_subjects(self) -> Iterator[tuple[Any, ...]]:
-        """Id and subject of every case that is kept, in the order of the data set."""
+        """Yield id and subject of every case in the file, in the order of the data set."""
         return self._reader.stream("SELECT id, subject FROM cases ORDER BY place")
 
     def list_contents(self) -> Iterator[str]:
-        """The digest of the content of every case that is kept, in the order of the data set."""
+        """Yield the digest of the content of every case in the file, in the order of the data set."""
         for place, body in self._reader.stream("SELECT place, body FROM cases ORDER BY place"):
             yield _digest_content(place, body)
 
     def find_subject(self, name: str) -> str | None:
-        """Return the digest of the content of the case with this id."""
+        """Return the digest of the content of the case with this id; ``None`` if there is none."""
         rows = self._reader.ask("SELECT place, body FROM cases WHERE id = ?", name)
         return _digest_content(*rows[0]) if rows else None
 
     def add_costs(self) -> tuple[float, int]:
-        """Add up the cost of all kept replies as far as it is known, and count those whose cost is not."""
-        usd, unknown = self._reader.ask(_COSTS)[0]
+        """Return the sum of the known costs of all kept replies, and the number of replies whose cost is unknown."""
+        usd, unknown = self._reader.ask(_REPLY_COSTS)[0]
         return usd, unknown
 
     def find_last_place(self) -> int:
-        """The last place of a case that is kept; -1 when there is none."""
+        """Return the last place of a case in the file; -1 if there is none."""
         place = self._reader.ask("SELECT max(place) FROM cases")[0][0]
         return -1 if place is None else place
 
     def sum_up(self, functions: Collection[str] = ()) -> dict[str, Any]:
         """Sum up all items: counts, the mean score, tokens, and the cost where it is known.
 
-        The cost of what a judge of ``functions`` answered is not unknown: no model was asked.
+        The answers of judges in ``functions``, given by name, do not count as unknown costs, because they ask no model.
         """
-        totals = self._reader.ask_one(_TOTALS, functions=json.dumps(sorted(functions)))
+        totals = self._reader.ask_one(_ITEM_TOTALS, functions=json.dumps(sorted(functions)))
         agreement = self._reader.ask_one(_AGREEMENT)
         counts = {name: totals.pop(name) for name in ("passed", "failed", "undecided")}
-        reasons: dict[str, int] = dict(self._reader.ask(_REASONS))
+        reasons: dict[str, int] = dict(self._reader.ask(_REASON_COUNTS))
         return {"counts": counts, "undecided_because": reasons, **totals, **agreement}
 
     def count(self) -> Mapping[Outcome, int]:
@@ -388,7 +392,7 @@ class RunStore:
         return dict(self._reader.ask("SELECT outcome, count(*) FROM results GROUP BY outcome"))
 
     def items(self, *, where: str = "1", order: str = "r.place, r.sample") -> Iterator[RunItem]:
-        """The items, a page at a time; ``where`` and ``order`` are our own SQL over ``results r`` and never data."""
+        """Yield the items, a page at a time; ``where`` and ``order`` are SQL over ``results r``, never user data."""
         query = (
             "SELECT r.place, r.sample, c.subject, c.body, r.body FROM results r JOIN cases c USING (place) "  # noqa: S608
             f"WHERE {where} ORDER BY {order}"
@@ -396,7 +400,7 @@ class RunStore:
         return map(_read_item, self._reader.stream(query))
 
     def replies(self) -> Iterator[bytes]:
-        """The kept replies as they were written, in the order of their keys: those to one case stand together."""
+        """Yield the kept replies in the order of their keys, so that those to one case come together."""
         return (row[0] for row in self._reader.stream("SELECT body FROM replies ORDER BY key"))
 
     def close(self) -> None:
@@ -405,13 +409,13 @@ class RunStore:
         self._writer.close()
 
 
-def _end_prefix(prefix: str) -> str:
-    """The first text behind all those that begin with a prefix."""
+def _find_prefix_end(prefix: str) -> str:
+    """Return the first text after all those that begin with a prefix, for a range in a query."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 def _make_rows(item: RunItem, case_body: bytes) -> Rows:
-    """Return the row of the case and that of its result, by the statements that write them."""
+    """Make the rows of an item: that of its case and that of its result, by the statements that write them."""
     result, case = item.result, item.case
     columns = (
         item.place,
@@ -424,24 +428,25 @@ def _make_rows(item: RunItem, case_body: bytes) -> Rows:
         *_read_usage(result.usage),
         encode_result(result),
     )
-    return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: columns}
+    return {_INSERT_CASE: (item.place, case.id, item.subject, case_body), _REPLACE_RESULT: columns}
 
 
 def _read_usage(usage: Usage | None) -> tuple[int | None, int | None, int | None, float | None]:
-    """Read the usage that a provider stated, for adding up; what cannot be true of one judgement is unknown."""
+    """Return calls, input tokens, output tokens and cost as columns; ``None`` for a number that cannot be right."""
     if usage is None:
         return None, None, None, None
     calls, input_tokens, output_tokens = usage.calls, usage.input_tokens, usage.output_tokens
     cost = usage.cost_usd
     return (
-        calls if 0 <= calls < MOST else None,
-        input_tokens if 0 <= input_tokens < MOST else None,
-        output_tokens if 0 <= output_tokens < MOST else None,
-        cost if cost is not None and 0 <= cost < MOST else None,
+        calls if 0 <= calls < MOST_TOKENS else None,
+        input_tokens if 0 <= input_tokens < MOST_TOKENS else None,
+        output_tokens if 0 <= output_tokens < MOST_TOKENS else None,
+        cost if cost is not None and 0 <= cost < MOST_TOKENS else None,
     )
 
 
 def _digest_content(place: int, body: bytes) -> str:
+    """Return the digest of the content of a case in the file, also of an erased one."""
     try:
         members = json.loads(body)
         return find_erased(members) or digest_content(members["content"])
@@ -450,11 +455,13 @@ def _digest_content(place: int, body: bytes) -> str:
 
 
 def _make_case_error(place: int, error: Exception) -> UsageError:
+    """Make the error for a case or result in the file that cannot be read."""
     reason = clean(str(error)[:200], keep_lines=False)
     return UsageError(f"what the run kept of case {place} cannot be read ({reason}); judge the case again")
 
 
 def _read_item(row: tuple[Any, ...]) -> RunItem:
+    """Make an item from a row of the query in ``items``."""
     place, sample, subject, body, result = row
     try:
         case, judged = read_case(body), read_judged(json.loads(result))
@@ -464,10 +471,11 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
 
 
 def _write_all(connection: sqlite3.Connection, entries: Sequence[Rows]) -> None:
-    """Write everything in one go, statement by statement: the cases before their results."""
+    """Write the rows of all entries in one transaction, statement by statement: cases before their results."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in (KEEP_FACT, _REPLY, _CASE, _RESULT):
-        if values := [rows[statement] for rows in entries if statement in rows]:
+    for statement in (KEEP_FACT, _REPLACE_REPLY, _INSERT_CASE, _REPLACE_RESULT):
+        values = [rows[statement] for rows in entries if statement in rows]
+        if values:
             connection.executemany(statement, values)
     connection.execute("COMMIT")
 
@@ -477,14 +485,14 @@ def _write_one(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
     try:
         for statement, values in rows.items():
             connection.execute(statement, values)
-    except sqlite3.IntegrityError:  # of the case, which is written first: nothing of this item is there
-        place, name = rows[_CASE][:2]
+    except sqlite3.IntegrityError:  # the case, which is written first, has the id of another one
+        place, name = rows[_INSERT_CASE][:2]
         other = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
         return UsageError(
             f"the id {clean(str(name)[:80])!r} of case {place} is already used by case {other[0]}; "
             "give each case an id of its own"
         )
-    except _UNFIT as error:
+    except _ROW_ERRORS as error:
         problem = clean(f"{type(error).__name__}: {error}"[:200], keep_lines=False)
         return AdjudgeError(f"something of the run cannot be written ({problem}); the other cases are kept")
     return None

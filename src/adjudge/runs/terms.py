@@ -30,25 +30,30 @@ class Terms:
 
     @property
     def needed(self) -> float:
-        """The score that the run asks for where a case says nothing else."""
+        """The passing threshold for cases that bring none of their own."""
         if self.threshold is not None:
             return self.threshold
         return self.rubric.passing_threshold if self.rubric is not None else DEFAULT_THRESHOLD
 
     def find_rubric(self, case: Case) -> Rubric | None:
-        """The rubric that a case is judged by; raises ``UsageError`` where what it brings cannot be judged by."""
+        """Return the rubric that a case is judged by. Raises ``UsageError`` if what the case brings cannot be used."""
         if not case.brings_own or self.over_rubrics:
             return self.rubric
-        needed = self.threshold if self.over_thresholds else case.threshold
+        threshold = self.threshold if self.over_thresholds else case.threshold
         if case.criteria is not None or case.rubric is not None:
             rubric, arguments = merge_case(case, self.rubric, {"threshold": self.threshold})
-            return resolve_rubric(rubric, None, arguments if needed is None else {**arguments, "threshold": needed})
-        if self.rubric is None or needed is None or needed == self.rubric.passing_threshold:
+            return resolve_rubric(
+                rubric, None, arguments if threshold is None else {**arguments, "threshold": threshold}
+            )
+        if self.rubric is None or threshold is None or threshold == self.rubric.passing_threshold:
             return self.rubric
-        return replace(self.rubric, passing_threshold=needed)
+        return replace(self.rubric, passing_threshold=threshold)
 
     def count(self, case: Case) -> Mapping[str, int]:
-        """Count what a case brings: each part counts 1, and so does ``below``: it needs less than the run asks for."""
+        """Return 1 for each of criteria, rules and threshold that a case brings, by name.
+
+        ``below`` is among them if the case needs a lower score to pass than the run asks for.
+        """
         if not case.brings_own:
             return {}
         try:
@@ -56,13 +61,13 @@ class Terms:
         except UsageError:
             rubric = None
         below = rubric is not None and rubric.passing_threshold < self.needed and not self.compares
-        brought = {"criteria": case.criteria is not None or case.rubric is not None, "rules": bool(case.rules)}
-        brought |= {"threshold": case.threshold is not None, "below": below}
-        return {name: 1 for name, is_so in brought.items() if is_so}
+        brings = {"criteria": case.criteria is not None or case.rubric is not None, "rules": bool(case.rules)}
+        brings |= {"threshold": case.threshold is not None, "below": below}
+        return {name: 1 for name, is_true in brings.items() if is_true}
 
 
 def read_terms(manifest: Mapping[str, Any]) -> Terms:
-    """Read the terms of a manifest, as far as they can be read: a run is read whatever its rubric was."""
+    """Read the terms of a manifest. What cannot be read is left out, so that the run can be read all the same."""
     rubric, options, redecided, question = [manifest.get(name) for name in ("rubric", "options", "redecided", "asked")]
     threshold = options.get("threshold") if isinstance(options, Mapping) else None
     policy = redecided.get("policy") if isinstance(redecided, Mapping) else None

@@ -49,7 +49,7 @@ class CheckedAccount:
     """An account whose password was right."""
 
     account: Account
-    stored: str = field(repr=False)
+    compared_hash: str = field(repr=False)
     """The hash that the password was compared with. It may have been replaced since: comparing takes its time."""
 
 
@@ -67,16 +67,17 @@ async def add_account(ledger: Ledger, *, name: str, password: str, permissions: 
     if "hook" in permissions.scopes:
         raise UsageError("the scope hook is for keys of programs; give an account another", argument="permissions")
     account = Account(name=read_name(name, "name"), permissions=permissions, created_at=format_time(get_now()))
-    stored = _hash(password)
+    password_hash = _hash_password(password)
 
-    def insert(connection: Connection) -> Account:
+    def insert_account(connection: Connection) -> Account:
+        """Store the account, unless its name or a role's name is taken."""
         accounts = [_read_account(row) for row in connection.execute(find_table(ACCOUNTS).select())]
-        _check_free(account, accounts)
-        values = {"name": account.name, "password": stored, "created_at": account.created_at}
+        _check_names_free(account, accounts)
+        values = {"name": account.name, "password": password_hash, "created_at": account.created_at}
         connection.execute(find_table(ACCOUNTS).insert().values(**values, **write_permissions(permissions)))
         return account
 
-    return await write(ledger, insert)
+    return await write(ledger, insert_account)
 
 
 async def set_password(ledger: Ledger, name: str, password: str) -> None:
@@ -87,8 +88,8 @@ async def set_password(ledger: Ledger, name: str, password: str) -> None:
         name: The account's name.
         password: The new password; only a hash of it is kept.
     """
-    stored = _hash(password)
-    await write(ledger, lambda connection: _change_account(connection, name, password=stored))
+    password_hash = _hash_password(password)
+    await write(ledger, lambda connection: _change_account(connection, name, password=password_hash))
 
 
 async def disable_account(ledger: Ledger, name: str) -> None:
@@ -125,21 +126,26 @@ async def list_accounts(ledger: Ledger) -> tuple[Account, ...]:
 
 
 async def check_password(ledger: Ledger, name: str, password: str) -> CheckedAccount | None:
-    """Return the account if it is not disabled and the password is right; it takes as long where there is none."""
+    """Return the account if it exists, is not disabled and has this password; else ``None``.
+
+    An unknown name takes as long as a known one, so that the time does not tell which names there are.
+    """
     table = find_table(ACCOUNTS)
     row = await read(
         ledger, lambda connection: connection.execute(table.select().where(table.c.name == name)).one_or_none()
     )
-    # The decoy is made in the thread too: the first unknown name must not take longer than a known one.
-    stored = None if row is None else row.password
-    is_right = await asyncio.get_running_loop().run_in_executor(_make_pool(), _verify_password, stored, password)
+    # The decoy hash is made in the thread too: the first unknown name must not take longer than a known one.
+    stored_hash = None if row is None else row.password
+    is_right = await asyncio.get_running_loop().run_in_executor(
+        _make_password_threads(), _verify_password, stored_hash, password
+    )
     if row is None or not is_right or row.disabled_at is not None:
         return None
-    return CheckedAccount(account=_read_account(row), stored=row.password)
+    return CheckedAccount(account=_read_account(row), compared_hash=row.password)
 
 
-def _check_free(account: Account, accounts: list[Account]) -> None:
-    """Raise ``UsageError`` where another account has the name of this one, or is the same approver or rater."""
+def _check_names_free(account: Account, accounts: list[Account]) -> None:
+    """Raise ``UsageError`` if one of ``accounts`` has the name of this account, or is the same approver or rater."""
     for other in accounts:
         if other.name == account.name:
             raise UsageError(f"there is an account {show(account.name)} already; name another")
@@ -152,13 +158,15 @@ def _check_free(account: Account, accounts: list[Account]) -> None:
 
 
 def _change_account(connection: Connection, name: str, **values: Any) -> None:
+    """Set columns of an account and end its sessions; raises ``UsageError`` for an unknown account."""
     accounts, sessions = find_table(ACCOUNTS), find_table(SESSIONS)
     if connection.execute(accounts.update().where(accounts.c.name == name).values(**values)).rowcount != 1:
         raise UsageError(f"there is no account {show(name)}; `adjudge accounts list` shows those there are")
     connection.execute(sessions.delete().where(sessions.c.account == name))
 
 
-def _hash(password: str) -> str:
+def _hash_password(password: str) -> str:
+    """Return the argon2id hash of a new password; raises ``UsageError`` if it is too short or too long."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise UsageError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters; choose another")
     return _make_hasher().hash(password)
@@ -166,40 +174,47 @@ def _hash(password: str) -> str:
 
 @cache
 def _make_hasher() -> PasswordHasher:
-    """Argon2id with the library's defaults, which are those of RFC 9106 for little memory."""
+    """Make the hasher: argon2id with the library's defaults, which are those of RFC 9106 for little memory."""
     from argon2 import PasswordHasher
 
     return PasswordHasher()
 
 
 @cache
-def _make_decoy() -> str:
-    """The hash of a password that nobody has: to check it takes as long as a real one."""
+def _make_decoy_hash() -> str:
+    """Make the hash of a password that nobody has, to check for unknown names: it takes as long as a real one."""
     import secrets
 
     return _make_hasher().hash(secrets.token_urlsafe(32))
 
 
 @cache
-def _make_pool() -> ThreadPoolExecutor:
-    """Two threads of its own: each check takes 64 MB and a core, and more at once would starve what is judged."""
+def _make_password_threads() -> ThreadPoolExecutor:
+    """Make the two threads that check passwords.
+
+    No more than two, because each check takes 64 MB and a core, and would take them from the work of judging.
+    """
     return ThreadPoolExecutor(2, "adjudge-passwords")
 
 
-def _verify_password(stored: str | None, password: str) -> bool:
-    """Return whether a password is the stored one; as slow if no password is stored, so that nobody learns that."""
+def _verify_password(stored_hash: str | None, password: str) -> bool:
+    """Return whether a password has this hash.
+
+    With ``None``, for an unknown name, a decoy is checked: so the time does not tell that there is no such account.
+    """
     from argon2.exceptions import InvalidHashError, VerificationError
 
     if len(password) > LONGEST_PASSWORD:
         return False
-    decoy = _make_decoy()
+    decoy_hash = _make_decoy_hash()
     try:
-        return _make_hasher().verify(decoy if stored is None else stored, password)
+        return _make_hasher().verify(decoy_hash if stored_hash is None else stored_hash, password)
     except (VerificationError, InvalidHashError):
         return False
 
 
 def _read_account(row: Any) -> Account:
+    """Read an account from a row of the table."""
     return Account(
         name=row.name, permissions=read_permissions(row), created_at=row.created_at, disabled_at=row.disabled_at
     )

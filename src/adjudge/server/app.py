@@ -119,8 +119,10 @@ def make_app(
 
     @asynccontextmanager
     async def run(_app: FastAPI) -> AsyncIterator[None]:
+        """Open the state, close expired requests while the application runs, and close the state at its end."""
         try:
-            if holder.current is None:  # opened before by what runs it, so that an error is a sentence
+            # ``adjudge serve`` has opened it already, so that it can show an error as a sentence.
+            if holder.current is None:
                 await holder.open()
             async with close_due_requests(holder):
                 yield

@@ -1,7 +1,8 @@
-"""The cases that somebody who labels is not to read yet, and those they have read: labels of these are not blind.
+"""Blind labelling: the cases whose verdicts a rater must not read yet, and a record of those that they have read.
 
-What was read is kept in two places: in the files of labels of the runs that are being labelled, which a terminal reads
-too, and in the server's own table, which also knows what was read before anybody labelled.
+A label is blind if its rater had not read the case's verdict. Reads are recorded in two places: in the label files of
+the runs that are being labelled, which the command line reads too, and in a table of the server, which also has the
+reads from before a run was labelled.
 """
 
 from __future__ import annotations
@@ -16,78 +17,99 @@ from adjudge.labels.source import STORE_FILE
 from adjudge.server.caller import Caller
 from adjudge.server.run_library import RunLibrary
 from adjudge.server.state import ServerState, get_page_state, get_state
-from adjudge.server.verdict_reads import ALL, find_reads, keep_reads
+from adjudge.server.verdict_reads import ALL, find_reads, record_reads
 
 
 async def find_withheld(request: Request, caller: Caller, run: str) -> frozenset[str]:
-    """Find the cases of a run whose verdicts the caller is not shown, because they are to label them blind.
+    """Find the cases of a run whose verdicts the caller is not shown, because they still have to label them blind.
 
-    A case counts that they are to label in any run of the data set: what one judge said of it would tell of another's.
+    A case is withheld if the caller has to label it in any run of the same data set, because the verdict in one run
+    hints at the verdict in another.
     """
     withheld: frozenset[str] = frozenset()
     if caller.rater is None or not caller.may("label"):
         return withheld
     rater = caller.rater
-    for name in await asyncio.to_thread(_list_begun, get_page_state(request).library, run):
+    for name in await asyncio.to_thread(_list_started_runs, get_page_state(request).library, run):
         withheld |= await get_state(request).use_queue(name, lambda queue: queue.list_open(rater))
     return withheld
 
 
 async def note_read(
-    request: Request, caller: Caller, run: str, cases: Collection[str], *, labels: bool = False, whole: bool = False
+    request: Request, caller: Caller, run: str, cases: Collection[str], *, labels: bool = False, all_cases: bool = False
 ) -> None:
-    """Remember that the caller has read the verdicts of some cases, so that later labels of theirs are not blind.
+    """Record that the caller has read the verdicts of some cases of a run: labels that they give later are not blind.
 
-    ``labels`` is true if they read what people said too, and ``whole`` if they can tell the verdict of every case.
+    ``labels`` is true if they read other people's labels too, and ``all_cases`` if they can tell the verdict of every
+    case.
     """
-    if caller.rater is None or not (cases or whole):
+    if caller.rater is None or not (cases or all_cases):
         return
     state, rater = get_state(request), caller.rater
-    alike = await asyncio.to_thread(state.library.list_alike, run)
-    # Of everybody with a rater's name: who cannot label now may be let to later, or does with another key.
-    for ident in {summary.id for summary in alike if summary.name == run}:
-        await keep_reads(state.ledger, rater, ident, cases, whole=whole)
+    same_dataset = await asyncio.to_thread(state.library.list_same_dataset, run)
+    # For every caller with a rater's name: one who may not label now may be allowed to later, or has another key.
+    for run_id in {summary.id for summary in same_dataset if summary.name == run}:
+        await record_reads(state.ledger, rater, run_id, cases, all_cases=all_cases)
     if cases and (caller.may("label") or caller.may("adjudicate")):
-        for name in await asyncio.to_thread(_list_begun, state.library, run):
+        for name in await asyncio.to_thread(_list_started_runs, state.library, run):
             await state.use_queue(name, lambda queue: queue.note_read(rater, cases, labels=labels))
 
 
 async def note_listed(
-    request: Request, caller: Caller, run: str, cases: Collection[str], *, withheld: frozenset[str], tells: bool
+    request: Request,
+    caller: Caller,
+    run: str,
+    cases: Collection[str],
+    *,
+    withheld: frozenset[str],
+    tells_verdicts: bool,
 ) -> None:
-    """Remember what a page with a list of cases, or with a figure of labels and verdicts, tells beyond its rows.
+    """Record the reads of a page that lists ``cases``, or that shows figures of labels and verdicts.
 
-    A figure, or the length of a filtered list, tells the verdict of a case that somebody labelled: who labels it
-    otherwise sees it move. ``tells`` is true if being in the list, or one's place in it, depends on the verdict: then a
-    case that is not in it is told as well.
+    The labelled cases of the run count as read too: somebody who changes a label sees from the figures, or from the
+    length of a filtered list, what the judge said. ``tells_verdicts`` is true if it depends on the verdict which cases
+    are listed, or in which order. The list then tells the verdicts of cases that are not in it as well, so all count as
+    read.
     """
     if caller.rater is None:
         return
-    labelled = await asyncio.to_thread(get_page_state(request).library.list_labelled, run)
+    labelled = await asyncio.to_thread(get_page_state(request).library.list_labelled_cases, run)
     read_cases = (labelled | frozenset(cases)) - withheld
-    await note_read(request, caller, run, read_cases, whole=tells and not withheld)
+    await note_read(request, caller, run, read_cases, all_cases=tells_verdicts and not withheld)
 
 
-async def note_earlier(state: ServerState, rater: str, run: str, case: str) -> None:
-    """Have the queue of a run know, before a label is given, that its rater has read the verdict of the case."""
-    runs = {alike.id: alike.name for alike in await asyncio.to_thread(state.library.list_alike, run)}
-    reads = await find_reads(state.ledger, rater, case, runs)
+async def note_earlier_read(state: ServerState, rater: str, run: str, case: str) -> None:
+    """Tell the queue of a run that a rater has read the verdict of a case, if the server's table says so.
+
+    Called before a label is stored, so that the queue does not take it for blind.
+    """
+    same_dataset = await asyncio.to_thread(state.library.list_same_dataset, run)
+    names_by_id = {summary.id: summary.name for summary in same_dataset}
+    reads = await find_reads(state.ledger, rater, case, names_by_id)
 
     def has_read() -> bool:
-        # All cases of another run are not all cases of the data set.
-        return any(kept != {ALL} or _has_case(state.library, runs[ident], case) for ident, kept in reads.items())
+        """Return whether the recorded reads cover this case."""
+        # ``ALL`` is every case of one run, and the run may lack this case though it is of the same data set.
+        return any(
+            case_digests != {ALL} or _has_case(state.library, names_by_id[run_id], case)
+            for run_id, case_digests in reads.items()
+        )
 
     if reads and await asyncio.to_thread(has_read):
         await state.use_queue(run, lambda queue: queue.note_read(rater, [case]))
 
 
 def _has_case(library: RunLibrary, run: str, case: str) -> bool:
+    """Return whether a run has a case of this id."""
     with library.open(run) as opened:
         return opened.store.find_place(case) is not None
 
 
-def _list_begun(library: RunLibrary, run: str) -> list[str]:
-    """List the runs of the data set in which labelling has begun: looking begins none."""
+def _list_started_runs(library: RunLibrary, run: str) -> list[str]:
+    """List the runs of the same data set whose labelling has begun; raises ``Problem`` for a run that is not there.
+
+    It looks for their files only, because opening a queue would begin its labelling.
+    """
     library.find(run)
-    names = [alike.name for alike in library.list_alike(run)]
+    names = [summary.name for summary in library.list_same_dataset(run)]
     return [name for name in names if any((library.find(name) / file).is_file() for file in (STORE_FILE, PLAN_FILE))]

@@ -60,17 +60,19 @@ class Caller:
         return self.permissions.covers(scope, gate)
 
     def check(self, scope: PermissionScope, gate: str | None = None) -> None:
-        """Raise ``Problem`` (403) unless ``may``."""
+        """Raise ``Problem`` (403) unless a scope, and a gate where one is named, is allowed to the caller."""
         if not self.may(scope, gate):
             detail = f"this needs the scope {scope}" if not self.may(scope) else "this is not for that gate"
             raise Problem(403, detail, code="forbidden")
 
 
+# The caller of a request without key and session, where these are allowed; and the one of ``adjudge view``.
 _LOCAL = Caller(kind="local", name="local", permissions=make_permissions(("judge", "read")))
 
 _VIEWER = Caller(kind="viewer", name="viewer", permissions=make_permissions(("read",)))
 
-_CALLER, _IDENTIFIED = "adjudge_caller", "adjudge_identified"
+_CALLER_KEY, _IDENTIFIED_KEY = "adjudge_caller", "adjudge_identified"
+"""The keys under which a request's scope holds its caller: after the form was checked for its token, and before."""
 
 _LONGEST_HEADER = 200
 
@@ -93,43 +95,44 @@ class Unauthenticated(Problem):
 
 
 def preset_caller(scope: Scope) -> None:
-    """Say that a request comes from the one person that ``adjudge view`` shows its runs to, who was known before."""
-    scope[_CALLER] = scope[_IDENTIFIED] = _VIEWER
+    """Set the caller of a request to the person whom ``adjudge view`` shows runs, after their cookie was checked."""
+    scope[_CALLER_KEY] = scope[_IDENTIFIED_KEY] = _VIEWER
 
 
 async def find_caller(request: Request, *, decides_nothing: bool = False) -> Caller:
     """Find the caller of a request; raises ``Unauthenticated``, and ``Problem`` for a form without its token.
 
-    ``decides_nothing`` is explained in ``require``.
+    ``decides_nothing`` is for a form that records and changes nothing: it needs only the token of the session's pages.
     """
-    caller = request.scope.get(_CALLER)
+    caller = request.scope.get(_CALLER_KEY)
     if caller is None:
         caller = await identify_caller(request)
         if caller.session is not None and request.method not in SAFE_METHODS:
             await _check_form(request, caller.session, decides_nothing=decides_nothing)
         # A caller whose form was checked less strictly is not remembered: a strict check that follows would take them.
         if not decides_nothing:
-            request.scope[_CALLER] = caller
+            request.scope[_CALLER_KEY] = caller
     return caller
 
 
 async def identify_caller(request: Request) -> Caller:
-    """Find who sends a request, by its head alone; raises ``Unauthenticated``.
+    """Find who sends a request, by its headers alone; raises ``Unauthenticated``.
 
-    For what comes before its body is read, so that nobody can have the server hold one without a key or a session. A
-    session's form is not checked for its token yet: that takes the body.
+    Called before the body is read, so that nobody without a key or a session can make the server hold a large body. The
+    token of a session's form is not checked yet, because it is in the body.
     """
-    caller = request.scope.get(_IDENTIFIED)
+    caller = request.scope.get(_IDENTIFIED_KEY)
     if caller is None:
         caller = await _identify(request, get_state(request))
-        request.scope[_IDENTIFIED] = caller
+        request.scope[_IDENTIFIED_KEY] = caller
     return caller
 
 
 async def _check_form(request: Request, session: Session, *, decides_nothing: bool) -> None:
-    """Raise ``Problem`` unless a request has the session's token or, where that has a key, the account's password.
+    """Raise ``Problem`` unless the form of a request has the session's token, or the password of its account.
 
-    Where it has none, every page holds the whole token, and a form without it is not of this session.
+    The password counts only where forms need the key of the browser (``needs_browser_key``): a browser that lost the
+    key has no other way. Elsewhere every page holds the whole token, so a form without it is not of this session.
     """
     if await has_token(request, session.page_token if decides_nothing else session.csrf_token):
         return
@@ -155,7 +158,7 @@ async def check_sign_in(request: Request, state: ServerState, name: str, passwor
 
 
 async def find_caller_or_none(request: Request) -> Caller | None:
-    """Find the caller of a request; ``None`` where it names nobody."""
+    """Find the caller of a request; ``None`` for a request without a valid key or session."""
     try:
         return await find_caller(request)
     except Unauthenticated:
@@ -169,7 +172,7 @@ async def _identify(request: Request, state: ServerState) -> Caller:
     """
     header = request.headers.get("authorization")
     if header is not None:
-        # A key that is wrong is not made good by a cookie that is right.
+        # A wrong key is refused, even if the request has the cookie of a session too.
         return await _find_by_key(header, state)
     cookie = request.cookies.get(name_cookie(state.settings))
     is_used = request.url.path != WAITING
@@ -182,11 +185,11 @@ async def _identify(request: Request, state: ServerState) -> Caller:
 
 
 async def _find_by_key(header: str, state: ServerState) -> Caller:
-    """Find the caller by the header of a key; raises ``Unauthenticated`` for any header that holds no valid one."""
-    kind, _, text = header.partition(" ")
-    if kind.lower() != "bearer" or len(header) > _LONGEST_HEADER:
+    """Find the caller by an ``Authorization`` header; raises ``Unauthenticated`` if it holds no valid key."""
+    scheme, _, key_text = header.partition(" ")
+    if scheme.lower() != "bearer" or len(header) > _LONGEST_HEADER:
         raise Unauthenticated
-    key = await state.keys.find(text.strip())
+    key = await state.keys.find(key_text.strip())
     if key is None:
         raise Unauthenticated
     return Caller(kind="key", name=key.prefix, permissions=key.permissions)
@@ -195,33 +198,36 @@ async def _find_by_key(header: str, state: ServerState) -> Caller:
 def require(
     *scopes: PermissionScope, by_gate: bool = False, decides_nothing: bool = False
 ) -> Callable[[Request], Awaitable[Caller]]:
-    """Make a dependency that gives the caller, who has at least one of some scopes; 401 or 403 otherwise.
+    """Make a FastAPI dependency that returns the caller, or answers with 401, or with 403 if they lack the scope.
 
-    Without scopes, any caller will do whose key is not of the scope ``hook``: that one opens what names it, and nothing
-    else, whatever it was given besides. Where a gate is named in the path (``{gate}``), the scope has to cover it. An
-    address without one is closed to callers that are limited to gates, unless it says that it goes ``by_gate``: it then
-    leaves out or refuses by itself what is not of the caller's gates. So an address that is new is closed to them.
+    The caller needs at least one of ``scopes``. Without scopes, any caller is accepted. A key with the scope ``hook``
+    is accepted only where ``hook`` is one of ``scopes``.
+
+    Where the path names a gate (``{gate}``), the scope has to cover that gate. Every other address is closed to callers
+    that are limited to gates, unless ``by_gate`` is true: then the address itself leaves out or refuses what is not of
+    the caller's gates. So a new address is closed to them by default.
 
     ``decides_nothing`` is for a form that records and changes nothing for anybody, so that it does no harm if another
     program sends it with the session's cookie. It needs the token of the page, and neither key nor password.
     """
 
-    async def find(request: Request) -> Caller:
+    async def check_caller(request: Request) -> Caller:
+        """Return the caller of a request; raises ``Problem`` if they may not use this address."""
         caller = await find_caller(request, decides_nothing=decides_nothing)
         gate = request.path_params.get("gate")
         if "hook" not in scopes and caller.may("hook"):
             raise Problem(403, "a key of the scope hook can ask about an agent's calls alone", code="forbidden")
         if scopes and not any(caller.may(scope, gate) for scope in scopes):
-            caller.check(scopes[0], gate)
+            caller.check(scopes[0], gate)  # raises, with the reason
         if scopes and gate is None and not by_gate:
             check_all_gates(caller)
         return caller
 
-    return find
+    return check_caller
 
 
 def check_all_gates(caller: Caller) -> None:
-    """Raise ``Problem`` (403) for a caller that is limited to gates: what it asks here is no gate's."""
+    """Raise ``Problem`` (403) for a caller that is limited to gates: for addresses that are about no single gate."""
     if caller.permissions.gates is not None:
         raise Problem(
             403,

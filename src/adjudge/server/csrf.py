@@ -1,6 +1,6 @@
-"""Requests that nobody asked for: another site had a browser send them, or a browser sent them by itself.
+"""Protection against requests that no person asked for: cross-site request forgery, and pages that are prefetched.
 
-The first are refused by where they come from, and by a token that another site cannot know.
+Forged requests are refused by their origin, and by a token that another site cannot know.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ IS_HEAD = "adjudge_head"
 """The key in the scope of a request that asked for the head alone, and is answered as if it had asked for all."""
 
 
-def is_asked_for(request: Request) -> bool:
-    """Return whether somebody asked for a page, so that it counts as shown.
+def is_opened_by_person(request: Request) -> bool:
+    """Return whether a person opened this page, so that it counts as shown.
 
-    A browser fetches some pages before anybody asks for them, and a mail's preview asks for the head alone.
+    A browser prefetches pages that nobody opened yet, and the preview of a mail sends a HEAD request.
     """
-    is_early = "prefetch" in request.headers.get("sec-purpose", request.headers.get("purpose", ""))
-    return request.method == "GET" and IS_HEAD not in request.scope and not is_early
+    is_prefetch = "prefetch" in request.headers.get("sec-purpose", request.headers.get("purpose", ""))
+    return request.method == "GET" and IS_HEAD not in request.scope and not is_prefetch
 
 
 def check_origin(request: Request, settings: ServerSettings) -> None:
@@ -43,7 +43,7 @@ def check_origin(request: Request, settings: ServerSettings) -> None:
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
     is_foreign = site is not None and site not in ("same-origin", "none")
-    # Another name of this machine is another site: what answers there need not be this server.
+    # Another name of this machine counts as another site, because another program may serve pages under it.
     if is_foreign or (origin is not None and origin != settings.base_url):
         raise Problem(
             403,
@@ -54,9 +54,10 @@ def check_origin(request: Request, settings: ServerSettings) -> None:
 
 
 async def has_token(request: Request, expected: str) -> bool:
-    """Return whether a header or a field of the form holds the session's token.
+    """Return whether a header or a field of the form holds the expected token of the session.
 
-    Where only the token of the session's pages is expected, the key of a browser may follow it.
+    A token is the part that pages hold, or that part, a full stop and the key of the browser. If the expected token has
+    no key, a key behind the token that was sent is ignored.
     """
     token = request.headers.get(HEADER)
     if token is None:
@@ -68,8 +69,8 @@ async def has_token(request: Request, expected: str) -> bool:
 
 async def read_field(request: Request, name: str) -> str | None:
     """Read a field of the form that a request sends; ``None`` where there is none."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in ("application/x-www-form-urlencoded", "multipart/form-data"):
         return None
     field = (await request.form()).get(name)
     return field if isinstance(field, str) else None

@@ -1,4 +1,4 @@
-"""The server's own tables, in the ledger's database: keys, accounts, sessions, and answers that are kept.
+"""The server's own tables, in the ledger's database: keys, accounts, sessions, secrets, and stored answers to requests.
 
 They change through ``Ledger.transact``, so that any number of servers on one database see the same, and a key that was
 revoked is revoked everywhere.
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @cache
 def make_tables() -> MetaData:
-    """The tables' description; every database makes its own form of it. Times are texts that sort as moments do."""
+    """Describe the tables. Times are columns of text, in a form whose order as text is their order in time."""
     from sqlalchemy import MetaData
 
     tables = MetaData()
@@ -56,7 +56,7 @@ def _describe_keys(tables: MetaData) -> None:
         Column("prefix", Text, primary_key=True),
         Column("digest", Text, nullable=False),
         Column("name", Text, nullable=False),
-        *_list_permissions(),
+        *_make_permission_columns(),
         Column("created_at", Text, nullable=False),
         Column("expires_at", Text),
         Column("revoked_at", Text),
@@ -65,6 +65,7 @@ def _describe_keys(tables: MetaData) -> None:
 
 
 def _describe_accounts(tables: MetaData) -> None:
+    """Add the table of people's accounts; ``password`` is a hash."""
     from sqlalchemy import Column, Table, Text
 
     Table(
@@ -72,7 +73,7 @@ def _describe_accounts(tables: MetaData) -> None:
         tables,
         Column("name", Text, primary_key=True),
         Column("password", Text, nullable=False),
-        *_list_permissions(),
+        *_make_permission_columns(),
         Column("created_at", Text, nullable=False),
         Column("disabled_at", Text),
         sqlite_strict=True,
@@ -80,6 +81,7 @@ def _describe_accounts(tables: MetaData) -> None:
 
 
 def _describe_sessions(tables: MetaData) -> None:
+    """Add the table of sessions of people who are signed in."""
     from sqlalchemy import Column, ForeignKey, Table, Text
 
     Table(
@@ -96,10 +98,10 @@ def _describe_sessions(tables: MetaData) -> None:
 
 
 def _describe_answers(tables: MetaData) -> None:
-    """Add the table of answers that are kept for ``Idempotency-Key``.
+    """Add the table of the answers to requests with an ``Idempotency-Key``.
 
-    ``request`` is the digest of the body. While the request is under way ``status`` is null, ``body`` the name of the
-    try, and ``created_at`` the end of its deadline.
+    ``request`` is the digest of the request's body. While the request is under way, ``status`` is null, ``body`` is the
+    name of the attempt that works on it, and ``created_at`` is the end of its deadline.
     """
     from sqlalchemy import Column, Integer, LargeBinary, Table, Text
 
@@ -128,7 +130,8 @@ def _describe_secrets(tables: MetaData) -> None:
     )
 
 
-def _list_permissions() -> list[Column[Any]]:
+def _make_permission_columns() -> list[Column[Any]]:
+    """Make the columns of a key's or an account's permissions; only ``scopes`` is never null."""
     from sqlalchemy import Column, Text
 
     return [Column(name, Text, nullable=name != "scopes") for name in ("scopes", "gates", "approver", "rater")]
@@ -150,10 +153,10 @@ async def write(ledger: Ledger, work: Callable[[Connection], T]) -> T:
 
 
 def write_names(names: AbstractSet[str] | None) -> str | None:
-    """Write names as a column holds them."""
+    """Write names as a column holds them: as a JSON list, or null for ``None``."""
     return None if names is None else json.dumps(sorted(names))
 
 
 def read_names(text: str | None) -> frozenset[str] | None:
-    """Read names from a column."""
+    """Read names from a column that ``write_names`` wrote."""
     return None if text is None else frozenset(json.loads(text))

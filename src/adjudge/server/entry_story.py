@@ -1,4 +1,4 @@
-"""The story of a decision or result: all entries of the ledger about it, and the content if that is kept."""
+"""The history of a decision or result: all entries of the ledger about it, and the content if that is kept."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MOST_RELATED = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """The entries about one decision or result, in order."""
+    """The history of one decision or result: all entries of the ledger about it, in order."""
 
     row: RecordedResult
-    """The last of the decisions and results among them, with its content wherever that is kept."""
+    """The last decision or result among the entries, with its content wherever that is kept."""
     last: Entry
     """The entry of this row."""
     entries: Sequence[Entry]
@@ -33,36 +33,46 @@ class Story:
 
 
 async def load_story(state: ServerState, caller: Caller, ident: str) -> Story:
-    """Load the story of the decision or result with this id, or at this place of the ledger.
+    """Load the history of the decision or result with this id, or with this number as an entry of the ledger.
 
     Raises ``Problem`` where there is none (404), and for one of a gate that the caller may not see (403).
     """
     entry = await _find_entry(state.ledger, ident)
     row = read_recorded(entry) if entry is not None else None
     if entry is None or row is None:
-        where = f"entry {ident} of the ledger is" if _is_place(ident) else "the whole ledger was searched: this id is"
-        raise Problem(404, f"{where} no decision or result", code="unknown_result")
+        subject = (
+            f"entry {ident} of the ledger is"
+            if _is_entry_number(ident)
+            else "the whole ledger was searched: this id is"
+        )
+        raise Problem(404, f"{subject} no decision or result", code="unknown_result")
     if not caller.covers("read", row.gate):
         raise Problem(403, "this is not for your gates", code="forbidden")
     related = await _list_related(state.ledger, entry, row)
-    # A held decision is recorded again once people decided: the story is told from its end.
-    last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), entry)
+    # A held decision is recorded again once people decided. The last of these entries says how it ended.
+    last = next((other for other in reversed(related) if other.kind in {"decision", "result"}), entry)
     row = read_recorded(last) or row
     row = replace(row, content=await _find_content(state, related, row))
     return Story(row=row, last=last, entries=related, context=_find_context(related))
 
 
 def _find_context(related: Sequence[Entry]) -> Mapping[str, str]:
-    """Find what the content was judged with, where the ledger holds more of it than a digest."""
+    """Find the task, context and reference that the content was judged with, as far as the ledger holds their texts.
+
+    The ledger may hold only digests of them, which are left out.
+    """
     context: dict[str, str] = {}
     for entry in related:
-        texts = {name: (entry.payload or {}).get(name) for name in CONTEXT if entry.kind in {"decision", "result"}}
+        if entry.kind not in {"decision", "result"}:
+            continue
+        texts = {name: (entry.payload or {}).get(name) for name in CONTEXT}
         context |= {name: text for name, text in texts.items() if isinstance(text, str) and not is_digest(text)}
     return context
 
 
 async def _find_entry(ledger: Ledger, ident: str) -> Entry | None:
-    if _is_place(ident):
+    """Find an entry by its number, or the newest decision or result with this id; ``None`` if there is none."""
+    if _is_entry_number(ident):
         try:
             return await ledger.read(int(ident))
         except UsageError:
@@ -70,12 +80,16 @@ async def _find_entry(ledger: Ledger, ident: str) -> Entry | None:
     return await find_decision_or_result(ledger, ident)
 
 
-def _is_place(ident: str) -> bool:
+def _is_entry_number(ident: str) -> bool:
+    """Return whether a text is the number of an entry and not an id; ids are longer."""
     return ident.isdecimal() and len(ident) < 16
 
 
 async def _list_related(ledger: Ledger, entry: Entry, row: RecordedResult) -> Sequence[Entry]:
-    """List the entries of one story, in order: this one, and those about its request for approval."""
+    """List the entries of one history, in order: this one, and those about its request for approval.
+
+    At most ``_MOST_RELATED``.
+    """
     if row.approval_id is None or not entry.subject:
         return [entry]
     entries: list[Entry] = []
@@ -89,16 +103,19 @@ async def _list_related(ledger: Ledger, entry: Entry, row: RecordedResult) -> Se
 
 
 async def _find_content(state: ServerState, related: Sequence[Entry], row: RecordedResult) -> str | None:
-    """Find the content as the ledger holds it, else as people were shown it, if that is exactly what was judged."""
-    rows = [row, *filter(None, map(read_recorded, related))]
-    content = next(
-        (recorded.content for recorded in rows if recorded.content and not is_digest(recorded.content)), None
-    )
-    if content is not None or row.approval_id is None:
-        return content
+    """Find the text of the content; ``None`` if nobody kept it.
+
+    It is in an entry of the ledger or, if the ledger holds only its digest, in the request for approval. The text of
+    the request counts only if its digest is that of what was judged.
+    """
+    recorded_results = [row, *filter(None, map(read_recorded, related))]
+    contents = (recorded.content for recorded in recorded_results)
+    kept_content = next((content for content in contents if content and not is_digest(content)), None)
+    if kept_content is not None or row.approval_id is None:
+        return kept_content
     try:
         approval = await state.approvals.get(row.approval_id)
-    except UsageError:  # another store asked, or the request was erased
+    except UsageError:  # the request is in another store, or was erased
         return None
     # Somebody who can write to the database can change this text; the digest in the ledger says what was judged.
     return approval.content if approval.content is not None and digest_text(approval.content) == row.subject else None

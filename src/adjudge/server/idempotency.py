@@ -7,9 +7,10 @@ addresses; a request of an application that a gate held back and its client send
 
 How long an answer is kept is ``idempotency`` in ``config/server.py``.
 
-A row of a request that is under way holds its owner, and in the place of its time the end of its deadline. So no other
-request, and no server with another deadline, takes it for old while it is under way. What outlives its deadline all the
-same finds that the row is another's, and leaves it alone.
+While a request is under way, its row in the table holds the name of the attempt that works on it and, in
+``created_at``, the end of its deadline. So no other request, and no server with another deadline, takes the row for an
+old one meanwhile. Once the deadline is over, another attempt may take the row; the first one then finds that the row is
+no longer its own, and leaves it alone.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
 
 LONGEST_KEY = 255
 
-_MARGIN = 5.0
+_DEADLINE_MARGIN = 5.0
 """Seconds after the deadline from which a request that left no answer counts as lost with its server."""
 
 
 async def answer_once(
     request: Request, state: ServerState, caller: Caller, work: Callable[[], Awaitable[Response]]
 ) -> Response:
-    """Answer a request: with that of ``work``, or, where the key was seen before, with the stored answer.
+    """Answer a request with what ``work`` returns or, if its ``Idempotency-Key`` was answered before, with that answer.
 
     Raises ``Problem`` for a key that belongs to another request (422), or to one that is under way (409).
     """
@@ -53,34 +54,35 @@ async def answer_once(
     if key is None:
         return await work()
     identity = json.dumps([caller.identity, request.method, request.scope["path"], key])
-    digest = sha256(identity.encode()).hexdigest()
-    body = sha256(await request.body()).hexdigest()
-    begun = _Begun(digest=digest, body=body, owner=token_hex(16).encode())
-    stored_response = await write(state.ledger, lambda connection: _begin_request(connection, begun, state))
+    key_digest = sha256(identity.encode()).hexdigest()
+    body_digest = sha256(await request.body()).hexdigest()
+    attempt = _Attempt(key_digest=key_digest, body_digest=body_digest, name=token_hex(16).encode())
+    stored_response = await write(state.ledger, lambda connection: _begin_request(connection, attempt, state))
     if stored_response is not None:
         return stored_response
     try:
         response = await work()
     except BaseException:
-        await _forget_request(state.ledger, begun)  # it had no answer, so it may be sent again
+        await _forget_request(state.ledger, attempt)  # it had no answer, so it may be sent again
         raise
-    await write(state.ledger, lambda connection: _store_response(connection, begun, response))
+    await write(state.ledger, lambda connection: _store_response(connection, attempt, response))
     return response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Begun:
-    """A request with a key."""
+class _Attempt:
+    """One attempt at a request with an ``Idempotency-Key``; a client that sends it again makes another attempt."""
 
-    digest: str
-    """Of its caller, its address and its key, under which its row is found."""
-    body: str
-    """Of its body."""
-    owner: bytes
-    """The name that no other try of it has."""
+    key_digest: str
+    """The digest of the caller, the address and the key, by which the row is found."""
+    body_digest: str
+    """The digest of the request's body."""
+    name: bytes
+    """A random name that no other attempt has."""
 
 
 def _read_key(request: Request) -> str | None:
+    """Read the header ``Idempotency-Key``; ``None`` without one. Raises ``Problem`` (400) for an invalid key."""
     keys = request.headers.getlist("idempotency-key")
     if not keys:
         return None
@@ -89,19 +91,20 @@ def _read_key(request: Request) -> str | None:
     return keys[0]
 
 
-def _begin_request(connection: Connection, begun: _Begun, state: ServerState) -> Response | None:
-    """Note that a request is under way, or return the answer to it that is there.
+def _begin_request(connection: Connection, attempt: _Attempt, state: ServerState) -> Response | None:
+    """Return the stored answer to a request, or store that this attempt is under way and return ``None``.
 
     Raises ``Problem`` where the key is another request's (422), or the request is under way (409).
     """
     table, now = find_table(ANSWERS), get_now()
-    old = format_time(now - timedelta(seconds=state.settings.idempotency))
-    connection.execute(table.delete().where(table.c.created_at < old))
-    row = connection.execute(table.select().where(table.c.digest == begun.digest)).one_or_none()
-    if row is not None and row.request != begun.body:
+    oldest = format_time(now - timedelta(seconds=state.settings.idempotency))
+    connection.execute(table.delete().where(table.c.created_at < oldest))
+    row = connection.execute(table.select().where(table.c.digest == attempt.key_digest)).one_or_none()
+    if row is not None and row.request != attempt.body_digest:
         raise Problem(422, "this Idempotency-Key belongs to another request of yours", code="reused_idempotency_key")
     if row is not None and row.status is not None:
         return Response(row.body, row.status, media_type="application/json", headers={"Idempotency-Replayed": "true"})
+    # A row without a status is of an attempt that is under way, and its ``created_at`` is the end of the deadline.
     if row is not None and datetime.fromisoformat(row.created_at) > now:
         raise Problem(
             409,
@@ -109,26 +112,28 @@ def _begin_request(connection: Connection, begun: _Begun, state: ServerState) ->
             code="under_way",
             headers={"Retry-After": str(state.settings.retry_after)},
         )
-    end = format_time(now + timedelta(seconds=state.settings.deadline + _MARGIN))
-    values = {"request": begun.body, "body": begun.owner, "created_at": end}
+    end = format_time(now + timedelta(seconds=state.settings.deadline + _DEADLINE_MARGIN))
+    values = {"request": attempt.body_digest, "body": attempt.name, "created_at": end}
     if row is None:
-        connection.execute(table.insert().values(digest=begun.digest, **values))
-    else:
-        connection.execute(table.update().where(table.c.digest == begun.digest).values(**values))
+        connection.execute(table.insert().values(digest=attempt.key_digest, **values))
+    else:  # an earlier attempt was lost with its server, and this one takes over its row
+        connection.execute(table.update().where(table.c.digest == attempt.key_digest).values(**values))
     return None
 
 
-def _is_own(begun: _Begun) -> ColumnElement[bool]:
-    """Return the condition that a row is still that of this try, and not of one that took its place."""
+def _match_row(attempt: _Attempt) -> ColumnElement[bool]:
+    """Make the SQL condition that a row is still that of this attempt, and was not taken over by a later one."""
     table = find_table(ANSWERS)
-    return (table.c.digest == begun.digest) & table.c.status.is_(None) & (table.c.body == begun.owner)
+    return (table.c.digest == attempt.key_digest) & table.c.status.is_(None) & (table.c.body == attempt.name)
 
 
-def _store_response(connection: Connection, begun: _Begun, response: Response) -> None:
+def _store_response(connection: Connection, attempt: _Attempt, response: Response) -> None:
+    """Store the answer to a request in its row, if the row is still that of this attempt."""
     values = {"status": response.status_code, "body": bytes(response.body), "created_at": format_time(get_now())}
-    connection.execute(find_table(ANSWERS).update().where(_is_own(begun)).values(**values))
+    connection.execute(find_table(ANSWERS).update().where(_match_row(attempt)).values(**values))
 
 
-async def _forget_request(ledger: Ledger, begun: _Begun) -> None:
-    forget = find_table(ANSWERS).delete().where(_is_own(begun))
-    await write(ledger, lambda connection: connection.execute(forget).rowcount)
+async def _forget_request(ledger: Ledger, attempt: _Attempt) -> None:
+    """Delete the row of a request that failed without an answer, if the row is still that of this attempt."""
+    statement = find_table(ANSWERS).delete().where(_match_row(attempt))
+    await write(ledger, lambda connection: connection.execute(statement).rowcount)

@@ -1,4 +1,4 @@
-"""Judges and rubrics of the server, by the names that a request may say.
+"""Judges and rubrics of the server, by the names that a request may use.
 
 A request names what the configuration has, and nothing else: no model, no address and no path, so that nobody can have
 the server ask a host of their choosing or read a file.
@@ -48,7 +48,7 @@ class ServerJudges:
         if source is None:
             return None
         if not isinstance(source, str):
-            # Who judges is the server's to say: a rubric of a request could name a host of its sender's own.
+            # Only the server's configuration chooses models: a rubric in a request could name a host of its sender's.
             return replace(load_rubric(source), model=None)
         if source not in self.rubrics:
             names = flatten(", ".join(sorted(self.rubrics)), 600)
@@ -79,6 +79,7 @@ def open_judges(config: Config, settings: ServerSettings) -> ServerJudges:
 
 
 def _open_rubric(name: str, config: Config) -> Rubric:
+    """Load a rubric by its name, without the model that its file may name; raises ``UsageError``."""
     try:
         return replace(config.find_rubric(name), model=None)
     except UsageError as error:

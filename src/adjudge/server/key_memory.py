@@ -1,4 +1,4 @@
-"""The keys of the last second, so that not every request asks the database for the key that it came with."""
+"""A cache that remembers valid API keys for a second, so that not every request asks the database for its key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from adjudge.ledger.ledger import Ledger
 from adjudge.server.keys import ApiKey, find_key
 
 REMEMBERED_SECONDS = 1.0
-"""Seconds for which a key is accepted without asking the database: so much longer lives one that was revoked."""
+"""Seconds for which a key is accepted without asking the database. A key that is revoked may be used so much longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
+    """A valid key, and the time of the cache's clock until which it is accepted without asking the database."""
+
     key: ApiKey
     until: float
 
@@ -29,21 +31,22 @@ class KeyMemory:
         self._remembered: dict[bytes, _Remembered] = {}
 
     async def find(self, text: str) -> ApiKey | None:
-        """Find the valid key that a text is, or ``None``, whatever is wrong with it."""
-        # By its digest, so that no key's text stays in memory.
+        """Find the valid API key whose text this is; ``None`` for a text that is no key, or an invalid key."""
+        # Remembered by its digest, so that no key's text stays in memory.
         digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
         remembered = self._remembered.get(digest)
         if remembered is not None and self._clock() < remembered.until:
             return remembered.key if remembered.key.is_valid(get_now()) else None
         until = self._clock() + REMEMBERED_SECONDS
         key = await find_key(self._ledger, text)
-        # What is not valid is not remembered: anybody could fill the memory with it.
+        # Invalid keys are not remembered: anybody could fill the memory with them.
         if key is not None:
-            self._drop_old()
+            self._drop_expired()
             self._remembered[digest] = _Remembered(key, until)
         return key
 
-    def _drop_old(self) -> None:
+    def _drop_expired(self) -> None:
+        """Forget the keys whose second is over."""
         now = self._clock()
         for digest in [digest for digest, remembered in self._remembered.items() if remembered.until <= now]:
             del self._remembered[digest]

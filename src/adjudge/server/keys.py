@@ -32,9 +32,9 @@ from adjudge.server.permissions import Permissions, read_permissions, write_perm
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_FORM = re.compile(r"adj_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_KEY_PATTERN = re.compile(r"adj_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
-_REVOKED = "-"
+_REVOKED_DIGEST = "-"
 """The value that is stored in place of a revoked key's digest: the digest of no text."""
 
 
@@ -87,6 +87,7 @@ async def create_key(
     entry = _make_entry(ledger, "key.created", key, by)
 
     def insert(transaction: Transaction) -> None:
+        """Store the key, and record it in the ledger."""
         _insert_key(transaction.connection, key, digest)
         transaction.append(entry)
 
@@ -115,6 +116,7 @@ async def rotate_key(
     now = get_now()
 
     def rotate(transaction: Transaction) -> tuple[ApiKey, str]:
+        """Store the new key, revoke the old one, and record both in the ledger; return the new key and its text."""
         connection = transaction.connection
         old = _load_key(connection, prefix)
         if not old.is_valid(now):
@@ -142,6 +144,7 @@ async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> A
     now = get_now()
 
     def revoke(transaction: Transaction) -> ApiKey:
+        """Revoke the key and record it in the ledger."""
         connection = transaction.connection
         key = _load_key(connection, prefix)
         if key.revoked_at is not None and key.revoked_at <= format_time(now):
@@ -166,19 +169,21 @@ async def list_keys(ledger: Ledger) -> tuple[ApiKey, ...]:
 
 
 async def find_key(ledger: Ledger, text: str) -> ApiKey | None:
-    """Find the valid key that a text is, or ``None``, whatever is wrong with it."""
-    form = _FORM.fullmatch(text)
-    if form is None:
+    """Find the valid API key whose text this is; ``None`` for a text that is no key, or an invalid key."""
+    match = _KEY_PATTERN.fullmatch(text)
+    if match is None:
         return None
+    prefix = match[1]
     table = find_table(KEYS)
-    statement = table.select().where(table.c.prefix == form[1])
+    statement = table.select().where(table.c.prefix == prefix)
 
     def fetch(connection: Connection) -> tuple[Any, bool]:
+        """Fetch the row of the key, and whether the key has ended; ``None`` and false if there is none."""
         row = connection.execute(statement).one_or_none()
         return row, row is not None and _has_ended(connection, row)
 
     row, has_ended = await read(ledger, fetch) or (None, False)
-    # The time that this takes says nothing of how much of the key was right.
+    # Compared in constant time, so that the time does not tell how much of the key was right.
     if row is None or not hmac.compare_digest(_digest(text), row.digest):
         return None
     key = _read_key(row)
@@ -186,10 +191,14 @@ async def find_key(ledger: Ledger, text: str) -> ApiKey | None:
 
 
 def _has_ended(connection: Connection, row: Any) -> bool:
-    """Return whether the ledger shows that a key's end has passed, also where the clock was set back since."""
+    """Return whether the ledger shows that a key has expired or was revoked.
+
+    An entry of the ledger behind the key's own that is as late as its end proves it, even if the clock was set back
+    since.
+    """
     from sqlalchemy import func, select
 
-    ends = [at for at in (row.expires_at, row.revoked_at) if at is not None]
+    ends = [end for end in (row.expires_at, row.revoked_at) if end is not None]
     if not ends:
         return False
     entries = make_ledger_table()
@@ -199,7 +208,7 @@ def _has_ended(connection: Connection, row: Any) -> bool:
 
 
 def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, replaces: str | None = None) -> Draft:
-    """Make the entry about a key: what it may do and under whose name, but not its secret or its digest."""
+    """Make the ledger entry about a key: what it may do and under whose name, but not its secret or its digest."""
     permissions = key.permissions
     payload = {"key": key.prefix, "name": key.name, "by": by, "expires_at": key.expires_at}
     payload |= {} if replaces is None else {"replaces": replaces}
@@ -211,7 +220,7 @@ def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, replaces
 def _make_key(
     name: str, permissions: Permissions, now: datetime, expires_at: datetime | None
 ) -> tuple[ApiKey, str, str]:
-    """Make a key: what is stored of it, its text, which is not, and the digest of the text."""
+    """Make a key; return the key as it is stored, its text, which is never stored, and the digest of the text."""
     prefix = secrets.token_hex(6)
     secret = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
     text = f"adj_{prefix}_{secret}"
@@ -226,25 +235,29 @@ def _make_key(
 
 
 def _digest(text: str) -> str:
+    """Return the digest of a key's text, which is stored in place of the text."""
     return sha256(text.encode()).hexdigest()
 
 
 def _insert_key(connection: Connection, key: ApiKey, digest: str) -> None:
+    """Store a key with the digest of its text."""
     values = {name: getattr(key, name) for name in ("prefix", "name", "created_at", "expires_at")}
     values |= {"digest": digest, **write_permissions(key.permissions)}
     connection.execute(find_table(KEYS).insert().values(**values))
 
 
 def _set_revoked(connection: Connection, prefix: str, at: datetime) -> None:
+    """Store the time from which a key is revoked; one that is revoked now loses its digest too."""
     table = find_table(KEYS)
     values = {"revoked_at": format_time(at)}
     if at <= get_now():
-        # Not by its time alone: a clock that is set back would make the key valid again.
-        values["digest"] = _REVOKED
+        # The time alone is not enough: a clock that is set back would make the key valid again.
+        values["digest"] = _REVOKED_DIGEST
     connection.execute(table.update().where(table.c.prefix == prefix).values(**values))
 
 
 def _load_key(connection: Connection, prefix: str) -> ApiKey:
+    """Load a key by its prefix; raises ``UsageError`` if there is none."""
     table = find_table(KEYS)
     row = connection.execute(table.select().where(table.c.prefix == prefix)).one_or_none()
     if row is None:
@@ -253,5 +266,6 @@ def _load_key(connection: Connection, prefix: str) -> ApiKey:
 
 
 def _read_key(row: Any) -> ApiKey:
+    """Read a key from a row of the table."""
     names = ("prefix", "name", "created_at", "expires_at", "revoked_at")
     return ApiKey(**{name: getattr(row, name) for name in names}, permissions=read_permissions(row))

@@ -1,4 +1,4 @@
-"""Links to a request for approval, for a mail or a message: signed, for a limited time, and worth nothing alone.
+"""Signed links to a request for approval, for a mail or a message. They expire, and grant no access by themselves.
 
 A link opens the page of one request. It neither signs anybody in nor decides anything: the person who opens it needs
 an account, and sends the form of the page. The signature only keeps others from making links that look like ours.
@@ -24,9 +24,10 @@ from adjudge.server.database import SECRETS, find_table, read, write
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-_NAME = "links"
+_ROW_NAME = "links"
+"""The name of the row with the secret that signs links, in the table of secrets."""
 
-_BYTES = 32
+_SECRET_BYTES = 32
 
 _LIFETIME = timedelta(days=7)
 
@@ -34,15 +35,16 @@ _LIFETIME = timedelta(days=7)
 async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetime, page: str = "approvals") -> str:
     """Make the address of a request's page, signed, which can be opened until a time.
 
-    ``page`` is what ``find_page`` says of it. The secret is in the server's own tables, made with the first link.
+    ``page`` is the first part of the page's path, as ``find_page`` returns it. The secret is in the server's own
+    tables; it is made with the first link.
     """
-    stamp = int(until.timestamp())
-    signature = _sign(await _find_secret(ledger), ident, stamp)
-    return f"{base_url}/{page}/{ident}?until={stamp}&link={signature}"
+    until_seconds = int(until.timestamp())
+    signature = _sign(await _find_secret(ledger), ident, until_seconds)
+    return f"{base_url}/{page}/{ident}?until={until_seconds}&link={signature}"
 
 
 def find_page(approval: Approval) -> str:
-    """Find the page on which people decide a request: audits have one of their own."""
+    """Return the first part of the path of the page on which people decide a request: audits have their own page."""
     return "audits" if approval.audit else "approvals"
 
 
@@ -50,6 +52,7 @@ def make_linker(ledger: Ledger, base_url: str) -> MakeLink:
     """Make a function that makes the link of a request, for a webhook: until it expires, else for 7 days."""
 
     async def make(approval: Approval) -> str:
+        """Make the link of a request, which can be opened until the request expires, or for 7 days."""
         until = find_end(approval, datetime.now(UTC))
         return await make_link(ledger, base_url, approval.id, until=until, page=find_page(approval))
 
@@ -70,6 +73,7 @@ async def check_link(ledger: Ledger, ident: str, *, until: int, signature: str, 
 
 
 def _sign(secret: bytes, ident: str, until: int) -> str:
+    """Sign the id of a request and the time, in seconds, until which its link can be opened."""
     signature = hmac.digest(secret, f"adjudge/approval-link/1\n{ident}\n{until}".encode(errors="surrogatepass"), sha256)
     return urlsafe_b64encode(signature).decode().rstrip("=")
 
@@ -77,14 +81,15 @@ def _sign(secret: bytes, ident: str, until: int) -> str:
 async def _find_secret(ledger: Ledger) -> bytes:
     """Return the secret that signs links, which all servers of one database share; it is made if there is none."""
     table = find_table(SECRETS)
-    query = table.select().where(table.c.name == _NAME)
+    query = table.select().where(table.c.name == _ROW_NAME)
     row = await read(ledger, lambda connection: connection.execute(query).one_or_none())
     if row is None:
-        # Looked for once more: another process may have made it since, and its links are to hold.
-        def make(connection: Connection) -> Row[Any]:
+        # Looked for once more in the transaction: if another process has made one since, its links must stay valid.
+        def find_or_make(connection: Connection) -> Row[Any]:
+            """Return the row with the secret, which is stored first if it is not there."""
             if connection.execute(query).one_or_none() is None:
-                connection.execute(table.insert().values(name=_NAME, secret=secrets.token_hex(_BYTES)))
+                connection.execute(table.insert().values(name=_ROW_NAME, secret=secrets.token_hex(_SECRET_BYTES)))
             return connection.execute(query).one()
 
-        row = await write(ledger, make)
+        row = await write(ledger, find_or_make)
     return bytes.fromhex(row.secret)

@@ -36,11 +36,11 @@ def make_uvicorn_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
 
 
 def name_addresses(settings: ServerSettings, port: int) -> str:
-    """Name where it listens, and the address for people and programs where that is another."""
+    """Write in one line where the server listens, and the other addresses at which people and hooks reach it."""
     listening = replace(settings, public_url=None, port=port).base_url
     public = settings.public_url
-    named = listening if public is None or public == listening else f"{listening}; open it at {public} (public_url)"
-    return named if settings.uds is None else f"{named}; hooks ask at unix:{settings.uds}"
+    text = listening if public is None or public == listening else f"{listening}; open it at {public} (public_url)"
+    return text if settings.uds is None else f"{text}; hooks ask at unix:{settings.uds}"
 
 
 def listen(settings: ServerSettings) -> socket.socket:
@@ -54,20 +54,20 @@ def listen(settings: ServerSettings) -> socket.socket:
             Argument("port"),
             argument="port",
         ) from None
-    # Named as TCP, for asyncio sends without delay only then. Otherwise the body of an answer waits for the client to
-    # confirm its head, which takes 40 ms.
+    # Made anew with the protocol TCP named, because asyncio sends without delay (TCP_NODELAY) only then. Otherwise the
+    # body of an answer waits until the client has confirmed the head, which takes 40 ms.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listener.detach())
 
 
 def listen_unix(path: str, mode: str) -> socket.socket:
-    """Listen on a Unix socket in a folder in which no other account can put one in its place.
+    """Listen on a Unix socket, in a folder in which no other account could replace it by a socket of its own.
 
     Raises ``UsageError`` for another folder, for a path where something else is, where a server listens already, and on
     Windows.
     """
     if sys.platform == "win32":
         raise UsageError("Python has no Unix sockets on Windows; leave uds out, and use a port", argument="uds")
-    place, folder = Path(path), Path(path).parent
+    socket_path, folder = Path(path), Path(path).parent
     try:
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
@@ -76,12 +76,12 @@ def listen_unix(path: str, mode: str) -> socket.socket:
                 "use one that only this account can write (mode 0700 or 0750)",
                 argument="uds",
             )
-        _remove_old(place)
+        _remove_stale_socket(socket_path)
         listener = socket.socket(socket.AF_UNIX)
         try:
             listener.bind(path)
             # Before it listens: nobody can have connected under the mode that the umask gave it.
-            place.chmod(int(mode, 8))
+            socket_path.chmod(int(mode, 8))
             listener.listen(2_048)
         except BaseException:
             listener.close()
@@ -99,21 +99,21 @@ def remove_socket(path: str | None) -> None:
         Path(path).unlink(missing_ok=True)
 
 
-def _remove_old(place: Path) -> None:
-    """Remove the socket of a server that has ended.
+def _remove_stale_socket(socket_path: Path) -> None:
+    """Remove the socket file that a server left behind, if there is one.
 
     Raises ``UsageError`` where a server still listens, or the file is no socket.
     """
-    if not place.exists() and not place.is_symlink():
+    if not socket_path.exists() and not socket_path.is_symlink():
         return
-    if not place.is_socket() or place.is_symlink():
+    if not socket_path.is_socket() or socket_path.is_symlink():
         raise UsageError(
-            f"{show(str(place))} is there, and is no socket; give another with ", Argument("uds"), argument="uds"
+            f"{show(str(socket_path))} is there, and is no socket; give another with ", Argument("uds"), argument="uds"
         )
     with socket.socket(socket.AF_UNIX) as other:
         try:
-            other.connect(str(place))
+            other.connect(str(socket_path))
         except ConnectionRefusedError:
-            place.unlink()
+            socket_path.unlink()
             return
-    raise UsageError(f"another server listens on {show(str(place))}; stop it first", argument="uds")
+    raise UsageError(f"another server listens on {show(str(socket_path))}; stop it first", argument="uds")

@@ -15,5 +15,5 @@ class RecordFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record, with its traceback."""
+        """Format a record with its traceback, cleaned, and with all lines but the first indented."""
         return clean(super().format(record)).replace("\n", "\n    ")

@@ -1,4 +1,4 @@
-"""Serving the tools of ``adjudge mcp serve``: to the one client that started it, or over HTTP to whoever has a key.
+"""Serving the tools of ``adjudge mcp serve``: over stdio to the client that started it, or over HTTP with keys.
 
 What an agent may ask is decided in ``mcp_tools.py`` (``AgentTools``).
 """
@@ -29,7 +29,7 @@ from adjudge.formats.text import show
 from adjudge.server.database import make_tables
 from adjudge.server.key_memory import KeyMemory
 from adjudge.server.listening import listen, make_uvicorn_config, name_addresses
-from adjudge.server.mcp_tools import AgentCaller, make_local, make_mcp_server, name_run, open_agent_tools
+from adjudge.server.mcp_tools import AgentCaller, identify_all_as, make_mcp_server, name_run, open_agent_tools
 
 MCP_PORT = 8319
 """The port where nothing else is said; that of ``adjudge serve`` is one less."""
@@ -58,14 +58,14 @@ async def serve_mcp(
     own addresses alone. ``run`` names the client where no key does; by default it is another one each time.
     ``on_ready`` gets the address. Raises ``UsageError`` for a configuration or an address that cannot be used.
     """
-    is_name = run is None or (0 < len(run) <= _LONGEST_RUN and run.isascii() and run.isprintable())
-    if not is_name:
+    is_valid_run = run is None or (0 < len(run) <= _LONGEST_RUN and run.isascii() and run.isprintable())
+    if not is_valid_run:
         raise UsageError(f"run is 1 to {_LONGEST_RUN} printable ASCII characters, got {show(run)}", argument="run")
     configuration = read_config(config)
     settings = read_server(configuration, host=host or "127.0.0.1", port=MCP_PORT if port is None else port)
     if allow_anonymous:
         check_anonymous(settings, configuration)
-    local = make_local(f"mcp:{run or secrets.token_hex(8)}")
+    local = identify_all_as(f"mcp:{run or secrets.token_hex(8)}")
     async with AsyncExitStack() as stack:
         ledger = open_ledger(configuration)
         stack.push_async_callback(ledger.aclose)
@@ -87,8 +87,10 @@ async def serve_mcp(
 def make_mcp_app(server: MCPServer, settings: ServerSettings, keys: KeyMemory | None) -> ASGIApp:
     """Make the application that serves the tools over HTTP; with ``keys`` a request needs one of them.
 
-    It answers only to the names of the settings, because a page in somebody's browser could ask by another one.
+    It answers only if the header ``Host`` is a name of the settings. Otherwise a page in somebody's browser could send
+    requests here, if its name points to this machine (DNS rebinding).
     """
+    # An IPv6 address stands in brackets there.
     names = [f"[{name}]" if ":" in name else name for name in sorted(settings.allowed_hosts)]
     app = server.streamable_http_app(
         host=settings.host,
@@ -103,7 +105,7 @@ def make_mcp_app(server: MCPServer, settings: ServerSettings, keys: KeyMemory | 
 
 
 class RequiresKey:
-    """Answers requests without a key that may judge with 401 or 403, and says of others who sent them."""
+    """Refuses requests without a key that may judge (401 or 403), and adds the caller to the scope of all others."""
 
     def __init__(self, app: ASGIApp, keys: KeyMemory) -> None:
         self._app, self._keys = app, keys
@@ -113,21 +115,21 @@ class RequiresKey:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        kind, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
-        key = await self._keys.find(text.strip()) if kind.lower() == "bearer" else None
+        scheme, _, key_text = Headers(scope=scope).get("authorization", "").partition(" ")
+        key = await self._keys.find(key_text.strip()) if scheme.lower() == "bearer" else None
         if key is None or not key.permissions.may("judge"):
             status, problem = (401, "a key is needed") if key is None else (403, "this needs the scope judge")
             headers = {"WWW-Authenticate": "Bearer"} if key is None else None
             await JSONResponse({"error": problem}, status, headers)(scope, receive, send)
             return
-        # The SDK keeps a session for whoever began it, by this.
+        # By this, the SDK lets a client use only the sessions that it began itself.
         user = AuthenticatedUser(AccessToken(token="", client_id=key.prefix, scopes=["judge"]))
         caller = AgentCaller(run=name_run(key.prefix), permissions=key.permissions)
         await self._app({**scope, "user": user, _CALLER: caller}, receive, send)
 
 
 async def identify_by_key(ctx: Context) -> AgentCaller:
-    """Find who sent a call by the key of its request; raises ``ToolError`` where there was none."""
+    """Return the agent that sent a call, which ``RequiresKey`` found by its key; raises ``ToolError`` without a key."""
     request: Any = ctx.request_context.request
     caller = None if request is None else request.scope.get(_CALLER)
     if not isinstance(caller, AgentCaller):

@@ -1,7 +1,8 @@
 """The tools of ``adjudge mcp serve``: an agent has content judged, puts it through a gate, and waits for people.
 
-Whoever asks here is an agent, and may want a pass. So it names what the configuration has and nothing else, approves
-nothing, and gets no id of a request: only the word by which people find it, and only of what it asked itself.
+The client is an agent, which may want its content to pass. So it can name only judges, rubrics and gates of the
+configuration, and cannot approve anything. Of a request for approval it never gets the id: only the word by which
+people find the request, and only for requests that it caused itself.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from adjudge.server.permissions import Permissions, make_permissions
 _MOST_REFUSALS = 100
 """Contents of one run that rules and judges may refuse; an agent that revises a text is refused often."""
 
-_MOST_HELD = 1_000
-"""Requests for approval whose words are known. A word that is not is found again by the same check."""
+_MOST_PENDING = 1_000
+"""Requests for approval whose words are remembered. An agent gets a forgotten word again by the same check."""
 
 _LONGEST_WAIT = 300.0
 
@@ -126,25 +127,29 @@ class AgentCaller:
     permissions: Permissions
 
 
-AnyCaller = make_permissions(["judge"])
-"""The permissions of whoever needs no key: to ask, and nothing else."""
+KEYLESS_PERMISSIONS = make_permissions(["judge"])
+"""The permissions of agents that need no key: to have content judged, and nothing else."""
 
 IdentifyCaller = Callable[[Context], Awaitable[AgentCaller]]
 """Finds who sent a call; raises ``ToolError`` for nobody."""
 
 
-def make_local(run: str) -> IdentifyCaller:
-    """Make what takes every call as the same agent's: of one client, or of all on this machine."""
-    caller = AgentCaller(run=run, permissions=AnyCaller)
+def identify_all_as(run: str) -> IdentifyCaller:
+    """Make a function that takes every call as one agent's: there is one client, or all clients are without keys."""
+    caller = AgentCaller(run=run, permissions=KEYLESS_PERMISSIONS)
 
     async def identify(_: Context) -> AgentCaller:
+        """Return the one agent, whoever calls."""
         return caller
 
     return identify
 
 
 def name_run(key: str) -> str:
-    """Name the run of a key: its requests of one day, or else a run that was stopped would stop it for ever."""
+    """Name the run to which today's calls with a key belong.
+
+    Each day is a run of its own. Otherwise a run that was stopped after refusals would block the key for ever.
+    """
     return f"key:{key}:{datetime.now(UTC):%Y-%m-%d}"
 
 
@@ -162,10 +167,10 @@ class AgentTools:
     """In front of the gates; ``None`` if there are none."""
     approvals: Approvals
     ledger: Ledger
-    places: asyncio.Semaphore
-    """The places for what is judged at once."""
-    _held: OrderedDict[tuple[str, str], str]
-    """The requests that wait for people, by the run that made them and their word."""
+    judging_slots: asyncio.Semaphore
+    """Bounds the number of contents that are judged at once."""
+    _approval_ids: OrderedDict[tuple[str, str], str]
+    """The ids of the requests that wait for people, by the run that caused them and by their word."""
 
     # ------------------------------------------------------------ evaluate
 
@@ -180,16 +185,18 @@ class AgentTools:
         context: str | None,
         reference: str | None,
     ) -> JudgeResult:
-        """Judge some content; it is recorded, or there is no result. Raises ``ToolError``."""
+        """Judge some content and record the result; raises ``ToolError`` if either fails."""
         if not caller.permissions.covers("judge", None):
             raise ToolError("This key is limited to gates; use check.")
         texts = {"task": task, "context": context, "reference": reference}
         self._check_size({"content": content, **texts})
-        asked = _explain(lambda: self.judges.find_judge(judge))
-        chosen = _explain(lambda: self.judges.find_rubric(rubric))
+        opened_judge = _explain_usage(lambda: self.judges.find_judge(judge))
+        opened_rubric = _explain_usage(lambda: self.judges.find_rubric(rubric))
         try:
-            async with asyncio.timeout(self.settings.deadline), self.places:
-                result = await asked.evaluate(content, chosen, task=task, context=context, reference=reference)
+            async with asyncio.timeout(self.settings.deadline), self.judging_slots:
+                result = await opened_judge.evaluate(
+                    content, opened_rubric, task=task, context=context, reference=reference
+                )
                 await self.ledger.append(result, **describe_judged(self.ledger, content, texts))
         except (AdjudgeError, TimeoutError) as error:
             if isinstance(error, UsageError) and not isinstance(error, FunctionError):
@@ -210,17 +217,17 @@ class AgentTools:
         if self.guard is None or gate not in names:
             raise ToolError(f"There is no gate {show(gate)}; there are {flatten(', '.join(names), 400) or 'none'}.")
         self._check_size({"content": content})
-        # The same text may be refused by one gate and pass another, so each has a run of its own.
-        async with self.places:
+        # A run counts refusals. One gate may refuse a text that another one passes, so each gate has its own run.
+        async with self.judging_slots:
             verdict = await self.guard.check_content(gate, content, run_id=f"{caller.run}/{gate}")
         if verdict:
             return CheckAnswer(status="pass", message="It passed.", word=None)
         if verdict.kind != "pending" or verdict.word is None or verdict.approval_id is None:
             message = _MESSAGES.get(verdict.because or "refused", _FAILED)
             return CheckAnswer(status="blocked", message=message, word=None)
-        self._held[caller.run, verdict.word] = verdict.approval_id
-        while len(self._held) > _MOST_HELD:
-            self._held.popitem(last=False)
+        self._approval_ids[caller.run, verdict.word] = verdict.approval_id
+        while len(self._approval_ids) > _MOST_PENDING:
+            self._approval_ids.popitem(last=False)
         return CheckAnswer(status="pending", message=_MESSAGES["waits"].format(word=verdict.word), word=verdict.word)
 
     # ------------------------------------------------------------ wait_for_approval
@@ -231,10 +238,10 @@ class AgentTools:
         """Wait until people have decided about the request that ``word`` names, at most ``seconds``.
 
         ``on_progress`` is called between two looks, with the seconds that were waited. Raises ``ToolError`` for a word
-        that was not given to this caller, and where the answer cannot be read. An ``approved`` here opens nothing: the
-        agent has to check the content again, and the gate looks for the approval itself.
+        that was not given to this caller, and if the decision cannot be read. The answer ``approved`` does not let the
+        content through: the agent has to check it again, and the gate looks for the approval itself.
         """
-        approval_id = self._held.get((caller.run, word))
+        approval_id = self._approval_ids.get((caller.run, word))
         if approval_id is None:
             raise ToolError("No request of yours has this word; check the same content again, which tells you.")
         started = time.monotonic()
@@ -245,16 +252,19 @@ class AgentTools:
                     return WaitAnswer(status="pending")
                 await on_progress(waited)
                 await asyncio.sleep(min(_PAUSE, seconds - waited))
-            answer = await self.approvals.wait(approval_id)  # which the ledger confirms
+            answer = await self.approvals.wait(approval_id)  # the decision as the ledger confirms it
         except AdjudgeError as error:
             logger.error("approval %s could not be read: %s", approval_id, type(error).__name__)
             raise ToolError("What people decided could not be read.") from None
-        # A no that nobody gave is a policy's, as a rule that of a request whose time is over.
-        return WaitAnswer(status="approved" if answer.approved else "expired" if answer.by is None else "denied")
+        if answer.approved:
+            return WaitAnswer(status="approved")
+        # A denial without a person's name is that of the policy, as a rule because the request expired.
+        return WaitAnswer(status="expired" if answer.by is None else "denied")
 
     # ------------------------------------------------------------ all of them
 
     def _check_size(self, texts: Mapping[str, str | None]) -> None:
+        """Raise ``ToolError`` for a text that is longer than the settings allow."""
         most = self.settings.largest_content
         for name, text in texts.items():
             if text is not None and len(text) > most:
@@ -314,12 +324,13 @@ def open_agent_tools(
         guard=guard,
         approvals=approvals,
         ledger=ledger,
-        places=asyncio.Semaphore(settings.concurrency),
-        _held=OrderedDict(),
+        judging_slots=asyncio.Semaphore(settings.concurrency),
+        _approval_ids=OrderedDict(),
     )
 
 
-def _explain(find: Callable[[], T]) -> T:
+def _explain_usage(find: Callable[[], T]) -> T:
+    """Return what ``find`` returns; a ``UsageError`` becomes a ``ToolError``, whose message the agent reads."""
     try:
         return find()
     except UsageError as error:
@@ -422,17 +433,19 @@ def _add_wait(server: MCPServer, tools: AgentTools, identify: IdentifyCaller) ->
     @server.tool(description=description, annotations=_READS)
     async def wait_for_approval(ctx: Context, word: RequestWord, seconds: WaitSeconds = 30.0) -> WaitAnswer:
         async def report(waited: float) -> None:
+            """Report to the client how many of the seconds have passed."""
             await ctx.report_progress(waited, seconds, "a person has to decide")
 
         return await tools.wait(await identify(ctx), word, seconds, report)
 
 
 def _list_names(names: Collection[str]) -> str:
+    """Write some names in one line, sorted, for the description of a tool."""
     return flatten(", ".join(sorted(names)), 1_000)
 
 
 def _make_evaluation(result: JudgeResult) -> EvaluateAnswer:
-    """Make the answer of a result, with its detail in place of a reasoning that it does not have."""
+    """Make the answer to an agent from a result; a result without a reasoning is explained by its detail."""
     return EvaluateAnswer(
         outcome=result.outcome,
         score=result.score,

@@ -43,8 +43,8 @@ class Metrics:
 
     def count_decision(self, decision: Decision) -> None:
         """Count what a gate decided."""
-        word = "pending" if decision.pending else "allowed" if decision.allowed else "blocked"
-        self._decisions.labels(decision.gate, word, decision.decided_by).inc()
+        effect = "pending" if decision.pending else "allowed" if decision.allowed else "blocked"
+        self._decisions.labels(decision.gate, effect, decision.decided_by).inc()
 
     def render(self, queue: WorkQueue) -> bytes:
         """Render all counts and times, with the queue as it is now."""

@@ -87,7 +87,8 @@ def make_permissions(
         raise UsageError(f"a scope is needed; give one or more of {', '.join(SCOPES)}", argument="scopes")
     for scope in names:
         check_choice("scope", scope, SCOPES)
-    if "hook" in names and not (set(names) == {"hook"} and gates is approver is rater is None):
+    is_hook_alone = set(names) == {"hook"} and gates is None and approver is None and rater is None
+    if "hook" in names and not is_hook_alone:
         # The agent that is guarded can often read this key: with it, it must not judge, read or approve.
         raise UsageError(
             "the scope hook goes with no other scope, gate, approver or rater; make a key for it alone",
@@ -122,5 +123,6 @@ def read_permissions(row: Any) -> Permissions:
 
 
 def _keep_known(names: Iterable[str]) -> frozenset[PermissionScope]:
+    """Return those of some names that are scopes, as the type of a scope."""
     name_set = frozenset(names)
     return frozenset(scope for scope in SCOPES if scope in name_set)

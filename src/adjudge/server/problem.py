@@ -1,4 +1,4 @@
-"""Errors as ``application/problem+json`` (RFC 9457): what happened and what to do, and nothing of the inside."""
+"""Errors as ``application/problem+json`` (RFC 9457): what happened and what to do, without internals of the server."""
 
 from __future__ import annotations
 
@@ -83,12 +83,14 @@ def add_handlers(app: FastAPI) -> None:
 
 
 async def _handle_problem(_request: Request, error: Exception) -> Response:
+    """Answer with a ``Problem`` that was raised."""
     assert isinstance(error, Problem)  # noqa: S101 - for the type checker; handlers are chosen by type
     return render_problem(error)
 
 
 async def _handle_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - as above
+    """Answer with an error of the framework, such as 404, as a problem."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - for the type checker; handlers are chosen by type
     return render_problem(explain_http(request, error))
 
 
@@ -100,19 +102,21 @@ def _list_methods(request: Request) -> str:
 
 
 def _accepts_method(route: BaseRoute, request: Request, method: str) -> bool:
+    """Return whether a route would answer a request if it had this method."""
     return route.matches({**request.scope, "method": method})[0] is Match.FULL
 
 
 async def _handle_invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    """Answer a request of the wrong form with a problem."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - for the type checker; handlers are chosen by type
     return render_problem(explain_invalid(request, error))
 
 
 def explain_invalid(request: Request, error: RequestValidationError) -> Problem:
     """Explain a request that has not the form which its address takes."""
-    if _is_undeclared(request):
+    if _is_body_unread(request):
         return Problem(422, "the body is not sent as JSON; send it with Content-Type: application/json", code="invalid")
-    # Where and what, never the value: a client's log would then hold what was to be judged.
+    # The member and its error, but not its value: a client's log would then hold the content that was to be judged.
     errors = [
         {"at": _name_member(invalid["loc"]), "what": _explain_member(request, invalid)}
         for invalid in error.errors()[:20]
@@ -120,69 +124,86 @@ def explain_invalid(request: Request, error: RequestValidationError) -> Problem:
     return Problem(422, "the request is not what this address takes", code="invalid", errors=errors)
 
 
-def _is_undeclared(request: Request) -> bool:
-    """Return whether a request has a body that its Content-Type does not declare as JSON, so that it was not read."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _is_body_unread(request: Request) -> bool:
+    """Return whether a request for ``/v1/`` has a body that was not read, because it is not declared to be JSON."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-    is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+    is_json = media_type == "application/json" or (
+        media_type.startswith("application/") and media_type.endswith("+json")
+    )
     return request.url.path.startswith("/v1/") and has_body and not is_json
 
 
 def _explain_member(request: Request, invalid: Mapping[str, Any]) -> str:
-    """Explain what is wrong with a member, and of an unknown one which known one is nearest."""
+    """Explain what is wrong with a member of a body; for an unknown member, suggest the known one of the nearest name.
+
+    ``invalid`` is an error of Pydantic.
+    """
     if invalid["type"] != "extra_forbidden":
         return flatten(str(invalid["msg"]), 200)
-    *place, name = invalid["loc"]
-    return f"there is no such member{suggest(name, _list_members(request, place[1:]))}"
+    # The first step of the path is "body".
+    *path, name = invalid["loc"]
+    return f"there is no such member{suggest(name, _list_members(request, path[1:]))}"
 
 
-def _list_members(request: Request, place: Sequence[object]) -> list[str]:
-    """List the members that an address takes at a place of its body."""
+def _list_members(request: Request, path: Sequence[object]) -> list[str]:
+    """List the names of the members that an address takes in an object of its body.
+
+    ``path`` leads to the object: names of members, and also numbers of list elements and names of a union's variants.
+    """
     body = getattr(request.scope.get("route"), "body_field", None)
     models = [] if body is None else list(_find_models(body.field_info.annotation))
-    for part in place:
-        inner = [
-            inner_model
-            for model in models
-            for name, field in model.model_fields.items()
-            if part in {name, field.alias}
-            for inner_model in _find_models(field.annotation)
-        ]
-        # A place in a list, and the name of an alternative, lead to no other model.
-        models = inner or models
+    for step in path:
+        # A step that is no name of a member leads to no other model.
+        models = _find_member_models(models, step) or models
     return [field.alias or name for model in models for name, field in model.model_fields.items()]
 
 
-def _find_models(kind: object) -> Iterator[type[BaseModel]]:
-    """Find the models in a type, at any depth."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield kind
-    for part in get_args(kind):
-        yield from _find_models(part)
+def _find_member_models(models: Sequence[type[BaseModel]], member: object) -> list[type[BaseModel]]:
+    """Find the models in the type of a member that some models have; none if no model has such a member."""
+    return [
+        member_model
+        for model in models
+        for name, field in model.model_fields.items()
+        if member in {name, field.alias}
+        for member_model in _find_models(field.annotation)
+    ]
 
 
-def _name_member(place: Sequence[object]) -> str:
-    return flatten(".".join(str(part) for part in place), 200)
+def _find_models(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the models in a type, also inside of lists, unions and other generic types."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _find_models(argument)
+
+
+def _name_member(path: Sequence[object]) -> str:
+    """Name a member by its path, such as ``body.rules.0.name``."""
+    return flatten(".".join(str(step) for step in path), 200)
 
 
 async def _handle_ledger(_request: Request, error: Exception) -> Response:
-    return render_problem(explain_failure(error))
+    """Answer that the ledger failed with a problem."""
+    return render_problem(explain_ledger_failure(error))
 
 
-def explain_failure(error: Exception) -> Problem:
-    """Explain that the database failed, and log why."""
+def explain_ledger_failure(error: Exception) -> Problem:
+    """Log why the ledger failed, and make the problem that says so without the reason."""
     logger.error("the ledger failed: %s", error)
     return Problem(503, "the database failed, so nothing was decided", code="store", headers={"Retry-After": "1"})
 
 
 async def _handle_function(_request: Request, error: Exception) -> Response:
-    # The operator's mistake, and not the client's; the message may quote what was judged.
+    """Answer that a Python function, which the configuration uses as a judge, returned what no judge may return."""
+    # The reason is only in the log: it is the operator's mistake, and the message may quote judged content.
     logger.error("a function that judges is wrong: %s", error)
     message = "a function of this server returned what no judge may return, so nothing was decided; its log says what"
     return render_problem(Problem(500, message, code="function"))
 
 
 async def _handle_crash(_request: Request, error: Exception) -> Response:
+    """Answer that the server failed with a problem."""
     return render_crash(error)
 
 

@@ -43,7 +43,7 @@ _HEADERS = {
 }
 
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-"""Asked by machines that know an address and no name; they say nothing that a name protects."""
+"""Paths that answer to any host name, because load balancers ask by address. They tell nothing secret."""
 
 
 class StateSource(Protocol):
@@ -76,7 +76,7 @@ class RequestProtection:
         sender = _HeaderSender(send, state.settings, is_head=scope["method"] == "HEAD")
         method = _name_method(scope)
         if sender.is_head:
-            # The same answer, of which the sender leaves out the body.
+            # It is answered as a GET request, and the sender leaves out the body.
             scope = {**scope, "method": "GET", IS_HEAD: True}
         try:
             scope[STATE] = state
@@ -100,8 +100,8 @@ class RequestProtection:
                 await (await render_refusal(request, problem))(scope, receive, send)
                 return
             async with asyncio.timeout(settings.deadline) as timer:
-                # From its first byte on, an answer may take its time: a page can listen for what is new.
-                # A deadline that has passed cannot be taken back: its own answer comes through here as well.
+                # The deadline ends with the first byte of the answer, because an event stream may go on for long. One
+                # that has passed already cannot be changed: the answer that says so is sent through here as well.
                 send.on_start = lambda: None if timer.expired() else timer.reschedule(None)
                 await self._app(scope, _BodyReceiver(receive, request, settings.largest_body), send)
         except Problem as problem:
@@ -114,28 +114,31 @@ class RequestProtection:
         except Exception as error:
             if send.started:
                 raise
-            # Here and not outside, where the framework would: an answer from there is without the headers and counts.
+            # Answered here and not by the framework around this: its answer would lack the headers and not be counted.
             await _send(render_crash(error), scope, receive, send)
 
 
 async def _refuse(problem: Problem, scope: Scope, receive: Receive, send: _HeaderSender) -> None:
+    """Answer with a problem, unless an answer has begun."""
     if not send.started:
         await _send(render_problem(problem), scope, receive, send)
 
 
 async def _send(response: Response, scope: Scope, receive: Receive, send: _HeaderSender) -> None:
-    send.on_start = lambda: None  # a timer that is over cannot be moved any more
+    """Send an answer after the deadline's block has ended."""
+    send.on_start = lambda: None  # the timer of the deadline is over, and cannot be rescheduled
     await response(scope, receive, send)
 
 
 class _HeaderSender:
-    """Sends, and adds what every answer carries."""
+    """Sends the messages of an answer, with the headers that every answer has; to a HEAD request, without the body."""
 
     def __init__(self, send: Send, settings: ServerSettings, *, is_head: bool = False) -> None:
         self._send, self._settings, self.is_head = send, settings, is_head
         self.started = False
         self.status = 0
         self.on_start = lambda: None
+        """Called when the answer begins."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -151,53 +154,55 @@ class _HeaderSender:
             return
         await self._send(message)
         if self.is_head:
-            # At once: an answer without end, such as an event stream, ends with this.
+            # The body is ended at once, because an answer such as an event stream would not end by itself.
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _BodyReceiver:
-    """Receives, and refuses a body that is too large as soon as it is, said or not."""
+    """Receives a body, and refuses one of more than ``most`` bytes: by its Content-Length, or once that many came."""
 
     def __init__(self, receive: Receive, request: Request, most: int) -> None:
-        self._receive, self._most, self._seen = receive, most, 0
+        self._receive, self._most, self._received = receive, most, 0
         length = request.headers.get("content-length", "0")
-        self._refused = not length.isdecimal() or int(length[:20]) > most
+        self._is_refused = not length.isdecimal() or int(length[:20]) > most
 
     async def __call__(self) -> Message:
-        if self._refused:
+        if self._is_refused:
             raise self._make_problem()
         message = await self._receive()
-        self._seen += len(message.get("body", b""))
-        if self._seen > self._most:
-            self._refused = True
+        self._received += len(message.get("body", b""))
+        if self._received > self._most:
+            self._is_refused = True
             raise self._make_problem()
         return message
 
     def _make_problem(self) -> Problem:
-        # The rest is not read: the connection ends with the answer.
+        """Make the problem (413) for a body that is too large."""
+        # The remaining bytes are not read, so the connection has to end with the answer.
         return Problem(
             413, f"the body is larger than {self._most:,} bytes", code="too_large", headers={"Connection": "close"}
         )
 
 
 def _name_method(scope: Scope) -> str:
+    """Return the method for the metrics; rare ones are counted together, so that clients cannot create any number."""
     method: str = scope["method"]
     return method if method in ("GET", "HEAD", "POST", "OPTIONS") else "other"
 
 
 def _check_host(request: Request, settings: ServerSettings) -> None:
-    """Raise ``Problem`` for a request for another name.
+    """Raise ``Problem`` (421) for a request whose header ``Host`` is not a name of this server.
 
-    A page of another site can have its name point to this machine (DNS rebinding); to the browser it is then of one
-    origin with the server, and without this it could ask and read everything that needs no key.
+    A site can have its name point to this machine (DNS rebinding). The browser then takes the site's pages and this
+    server for one origin, and without this check the pages could read everything that needs no key.
     """
     path: str = request.scope["path"]
-    # The page that says the right address needs its style sheet.
+    # Static files are open: the page of this very error, which says the right address, needs its style sheet.
     if path in _OPEN_PATHS or is_static(path) or is_unix(request.scope):
         return
     hosts = request.headers.getlist("host")
     name = _drop_port(hosts[0]).lower() if len(hosts) == 1 else ""
-    # A person is told the address at once, and not when they have typed a password.
+    # Pages have fewer names than the API, so that a person is told the right address before they type a password.
     names = settings.page_hosts if wants_page(request) else settings.allowed_hosts
     if name not in names:
         raise Problem(
@@ -206,22 +211,24 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
 
 
 def is_unix(scope: Scope) -> bool:
-    """Return whether a request came over a Unix socket, which no browser can ask: only those have no port."""
+    """Return whether a request came over a Unix socket, which no browser can use: its server has no port."""
     server = scope.get("server")
     return server is not None and server[1] is None
 
 
 def _check_charset(request: Request) -> None:
-    """Raise ``Problem`` for a form that names a charset: no browser does.
+    """Raise ``Problem`` (415) for a form that names a charset, which no browser does.
 
-    The framework would read it by any codec of Python: some fail, some write halves of characters, some are slow.
+    The framework would decode the form with any codec of Python that it names. Some of them raise errors, some return
+    lone surrogates, and some are slow.
     """
-    kind = request.headers.get("content-type", "").lower()
-    if kind.startswith("multipart/") and "charset" in kind:
+    content_type = request.headers.get("content-type", "").lower()
+    if content_type.startswith("multipart/") and "charset" in content_type:
         raise Problem(415, "a form is read as UTF-8; leave the charset out of its Content-Type", code="charset")
 
 
 def _drop_port(host: str) -> str:
-    if host.startswith("["):
+    """Return a header ``Host`` without its port."""
+    if host.startswith("["):  # an IPv6 address
         return host[1:].partition("]")[0]
     return host.partition(":")[0]

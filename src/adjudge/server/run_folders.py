@@ -28,14 +28,14 @@ from adjudge.trust.intervals import Share
 
 T = TypeVar("T")
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-"""Names of folders that are served: nothing that leads out of the folder, or that a system reads in its own way."""
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""The names that a run's folder may have: none that leads out of the folder, or that an operating system interprets."""
 
 _MOST_OPEN = 8
 """Runs whose labels are open at once."""
 
 _MOST_COUNTS = 1_000
-"""Counts of what is left that are remembered, each of a run and a rater."""
+"""Counts of the cases left to label that are remembered, each for a run and a rater."""
 
 
 RUN_FILES = (
@@ -52,18 +52,21 @@ RESULT_FILES = (MANIFEST_FILE, LOCK_FILE, FILE, f"{FILE}-wal")
 
 
 def scan_folder(folder: Path | None) -> dict[str, Path]:
-    """Find the run folders in a folder by name, the newest first by their names; none where none is configured."""
+    """Find the runs in a folder: their folders by name, in the reverse order of names, so that the newest come first.
+
+    ``None`` is no configured folder, which has no runs.
+    """
     if folder is None or not folder.is_dir():
         return {}
-    folders = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and is_run(path)]
+    folders = [path for path in folder.iterdir() if _RUN_NAME.fullmatch(path.name) and is_run(path)]
     return {path.name: path for path in sorted(folders, key=lambda path: path.name, reverse=True)}
 
 
 def find_run_folder(folder: Path | None, name: str) -> Path:
     """Find the folder of a run; raises ``Problem`` (404) for a name that none has."""
-    # As it is listed: where a file system ignores case, another spelling would open the same labels a second time.
-    listed = folder is not None and _NAME.fullmatch(name) and any(path.name == name for path in folder.iterdir())
-    if folder is not None and listed and is_run(folder / name):
+    # Compared with the listing: where a file system ignores case, another spelling would open the same labels twice.
+    is_listed = folder is not None and _RUN_NAME.fullmatch(name) and any(path.name == name for path in folder.iterdir())
+    if folder is not None and is_listed and is_run(folder / name):
         return check_files(folder / name)
     raise Problem(404, f"there is no run {show(name[:200])} here", code="unknown_run")
 
@@ -98,8 +101,9 @@ class RunSummary:
         """The share of the judged cases that passed; one that was judged several times counts once, by its share."""
         judgements = sum(self.counts.values())
         passed = self.counts.get("passed", 0)
-        # Of cases: judging each again must not make the interval narrower.
-        return make_share(passed if judgements == self.cases else passed * self.cases / judgements, self.cases)
+        # Scaled to the number of cases: judging each of them again must not make the interval of the share narrower.
+        passed_cases = passed if judgements == self.cases else passed * self.cases / judgements
+        return make_share(passed_cases, self.cases)
 
 
 def summarise_run(run: Run, *, name: str) -> RunSummary:
@@ -119,18 +123,21 @@ def summarise_run(run: Run, *, name: str) -> RunSummary:
 
 
 def _read_cases(value: object, judgements: int) -> int:
-    """Read the number of cases; that of the judgements where the manifest says what cannot be."""
+    """Read the number of cases; if the manifest has an impossible number, return that of the judgements."""
     return value if isinstance(value, int) and 0 < value <= judgements else judgements
 
 
 def _read_name(value: object) -> str:
-    """Read the name of what a manifest describes; a manifest is a file, and may say anything."""
+    """Read the name of a judge or data set from a manifest, which describes it by a mapping or by the name alone.
+
+    A manifest is a file and may hold anything, so the name is cut and cleaned; empty if there is none.
+    """
     name = value.get("name") if isinstance(value, Mapping) else value
     return flatten(str(name), 200) if name else ""
 
 
 def explain_trouble(error: UsageError, folder: Path | None) -> str:
-    """Explain what is wrong with a run, without the path of the folder, which is not for others."""
+    """Explain what is wrong with a run, without the path of its parent folder, which callers need not know."""
     return hide_folder(str(error), folder)
 
 
@@ -141,72 +148,79 @@ def hide_folder(text: str, folder: Path | None) -> str:
 
 def check_files(folder: Path) -> Path:
     """Return the folder of a run; raises ``Problem`` (409) where a file of it is a link, which could lead anywhere."""
-    linked = next((file for file in RUN_FILES if (folder / file).is_symlink()), None)
-    if linked is not None:
-        raise Problem(409, f"{linked} of this run is a link, which is not followed; copy the file there", code="linked")
+    link = next((file for file in RUN_FILES if (folder / file).is_symlink()), None)
+    if link is not None:
+        raise Problem(409, f"{link} of this run is a link, which is not followed; copy the file there", code="linked")
     return folder
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is that of a run, and no link to one."""
-    # No link: it could lead out of the folder, and so hand out what nobody meant to.
+    """Return whether a path is the folder of a run, and not a link to one."""
+    # A link could lead out of the configured folder, to files that nobody meant to show.
     return not path.is_symlink() and (path / MANIFEST_FILE).is_file()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenQueue:
-    state: tuple[int, ...]
+    """An open label queue, and the times at which the files that it was opened from were written."""
+
+    write_times: tuple[int, ...]
     queue: LabelQueue
 
 
-def _read_state(folder: Path) -> tuple[int, ...]:
-    """Read when the manifest and the plan of a run were written; 0 where there is none."""
-    return tuple(_read_time(folder / name) for name in (MANIFEST_FILE, PLAN_FILE))
+def _read_write_times(folder: Path) -> tuple[int, ...]:
+    """Read when the manifest and the plan of a run were written, in nanoseconds; 0 for a file that is not there."""
+    return tuple(_read_write_time(folder / name) for name in (MANIFEST_FILE, PLAN_FILE))
 
 
-def _read_time(path: Path) -> int:
+def _read_write_time(path: Path) -> int:
+    """Read when a file was written, in nanoseconds; 0 for a file that is not there."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _list_started(folder: Path | None) -> list[tuple[str, tuple[int, ...]]]:
-    """List the newest runs that somebody labels, and when their labels were written."""
+def _list_labelled_runs(folder: Path | None) -> list[tuple[str, tuple[int, ...]]]:
+    """List the newest runs whose labelling has begun: their names, each with when its files were written."""
     stores = ((path, find_store(path)) for path in scan_folder(folder).values())
-    started = islice(((path, store) for path, store in stores if store.is_file()), _MOST_OPEN)
+    labelled = islice(((path, store) for path, store in stores if store.is_file()), _MOST_OPEN)
     return [
-        (path.name, (*_read_state(path), _read_time(store), _read_time(_find_wal(store)))) for path, store in started
+        (path.name, (*_read_write_times(path), _read_write_time(store), _read_write_time(_find_wal(store))))
+        for path, store in labelled
     ]
 
 
 def _find_wal(store: Path) -> Path:
-    """Find the file beside a database that has what was written last."""
+    """Find the write-ahead log of an SQLite database, which holds what was written last."""
     return store.with_name(f"{store.name}-wal")
 
 
 @dataclass(frozen=True, slots=True)
 class _CasesLeft:
-    """The cases that were left for a rater of a run when its labels were written last."""
+    """The number of cases that were left for a rater of a run, counted when its files had these write times."""
 
-    stamp: tuple[int, ...]
-    """The time at which they were written, as ``_list_started`` reads it."""
+    write_times: tuple[int, ...]
+    """The times as ``_list_labelled_runs`` reads them."""
     number: int
 
 
 @dataclass(slots=True, kw_only=True)
-class LabelDesk:
-    """The queues of labelling of some runs, each used in a thread of its own.
+class LabelQueues:
+    """The label queues of a server's runs, each used in a thread of its own.
 
-    A queue reads and writes files, and its connection belongs to the thread that opened it.
+    A queue reads and writes files, and its connection to the database belongs to the thread that opened it.
     """
 
     folder: Path | None
     per_case: int = 1
     by_criterion: bool = False
     _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[_OpenQueue]]] = field(default_factory=OrderedDict)
-    """By run: its thread, and its queue, in a list that is empty until it is opened."""
-    _left: dict[tuple[str, str], _CasesLeft] = field(default_factory=dict)
+    """By the name of a run: its thread, and a list with its queue, which is empty until the queue is opened.
+
+    The run that was used last comes last.
+    """
+    _cases_left: dict[tuple[str, str], _CasesLeft] = field(default_factory=dict)
     """By run and rater."""
 
     async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
@@ -218,37 +232,38 @@ class LabelDesk:
             self._close(next(iter(self._open)))
 
         def use_queue() -> T:
-            state = _read_state(path)
+            """Run the function on the queue, which is opened first, or opened again if its run has changed."""
+            write_times = _read_write_times(path)
             # A run that has been finished since, or got a plan, has other cases to draw from.
-            while opened and opened[0].state != state:
+            while opened and opened[0].write_times != write_times:
                 opened.pop().queue.close()
             if not opened:
                 queue = open_label_queue(path, per_case=self.per_case, by_criterion=self.by_criterion)
-                opened.append(_OpenQueue(state=state, queue=queue))
+                opened.append(_OpenQueue(write_times=write_times, queue=queue))
             return work(opened[0].queue)
 
         return await asyncio.get_running_loop().run_in_executor(pool, use_queue)
 
     async def count_left(self, rater: str) -> int:
-        """Count the cases that are left for a rater in the newest runs that somebody labels.
+        """Count the cases that are left for a rater in the newest runs whose labelling has begun.
 
-        The pages ask for it each time, so a run is counted anew only when its labels have changed. A run that cannot be
-        read counts as none: its own page says what is wrong with it.
+        Every page shows this number, so a run is counted anew only when its files have changed. A run that cannot be
+        read counts 0: its own page says what is wrong with it.
         """
-        left = 0
-        for folder, stamp in await asyncio.to_thread(_list_started, self.folder):
-            known = self._left.get((folder, rater))
-            if known is None or known.stamp != stamp:
+        total = 0
+        for run, write_times in await asyncio.to_thread(_list_labelled_runs, self.folder):
+            counted = self._cases_left.get((run, rater))
+            if counted is None or counted.write_times != write_times:
                 try:
-                    number = await self.use(folder, lambda queue: queue.count_left(rater))
+                    number = await self.use(run, lambda queue: queue.count_left(rater))
                 except (Problem, UsageError):
                     number = 0
-                known = _CasesLeft(stamp, number)
-                if len(self._left) >= _MOST_COUNTS:
-                    self._left.clear()
-                self._left[folder, rater] = known
-            left += known.number
-        return left
+                counted = _CasesLeft(write_times, number)
+                if len(self._cases_left) >= _MOST_COUNTS:
+                    self._cases_left.clear()
+                self._cases_left[run, rater] = counted
+            total += counted.number
+        return total
 
     async def aclose(self) -> None:
         """Close all queues."""
@@ -259,12 +274,13 @@ class LabelDesk:
             await asyncio.to_thread(pool.shutdown)
 
     def _close(self, run: str) -> None:
-        """Drop the queue of a run, and have it closed in its own thread after the work that was handed in before."""
+        """Forget the queue of a run, and close it in its own thread after the work that was submitted before."""
         pool, opened = self._open.pop(run)
 
         def close() -> None:
+            """Close the queue if it was opened."""
             while opened:
                 opened.pop().queue.close()
 
         pool.submit(close)
-        pool.shutdown(wait=False)  # the thread ends once what was handed in is done
+        pool.shutdown(wait=False)  # the thread ends once the submitted work is done

@@ -1,4 +1,4 @@
-"""The runs whose pages are shown: found by name at every look, and the report of each with what people said of it.
+"""The runs whose pages are shown, found by name, with their summaries, reports and comparisons, which are cached.
 
 Which folders are runs is decided in ``run_folders.py`` (``is_run``).
 """
@@ -43,8 +43,8 @@ from adjudge.trust.extra import has_extra
 
 T = TypeVar("T")
 
-_MOST_KEPT = {"summary": 2_000, "report": 16, "plain report": 16, "comparison": 4, "cases": 4, "call_rates": 16}
-"""The number of each kind that is kept for the next page. A comparison holds every case."""
+_CACHE_SIZES = {"summary": 2_000, "report": 16, "plain report": 16, "comparison": 4, "cases": 4, "call_rates": 16}
+"""The number of values of each kind that are cached. Few comparisons, because one holds every case."""
 
 _NOT_RECORDED = (
     "What people would pass is not shown: all planned labels are there, and the first look at them is recorded in the "
@@ -71,30 +71,30 @@ class LabelledReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """A value that was computed of some folders, and the state that their files had then."""
+class _CachedValue:
+    """A value that was computed from some folders, and the state that their files had then."""
 
-    state: Sequence[object]
-    made: Any
+    file_states: Sequence[object]
+    value: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLibrary:
-    """Runs by name. What is computed of them is kept until a file of theirs changes."""
+    """Runs by name. What is computed from them is cached until one of their files changes."""
 
     scan: Callable[[], Mapping[str, Path]]
     """Finds the folders that there are now, the newest first."""
     configured: bool = True
-    """False where nobody said where runs are."""
+    """False if no folder of runs is configured."""
     writes: bool = True
     """False where nothing may be written into the folders, and no trace of a look is left in them."""
-    _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
+    _cache: dict[tuple[object, ...], _CachedValue] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def find(self, name: str) -> Path:
         """Find the folder of a run; raises ``Problem`` (404) for a name that none has.
 
-        One whose files are links is refused (409): they could lead out of the folder to what nobody meant to show.
+        A run with a file that is a link is refused (409): it could lead out of the folder to what nobody meant to show.
         """
         folder = self.scan().get(name)
         if folder is None:
@@ -109,16 +109,17 @@ class RunLibrary:
                 return open_run(folder)
             return Run(folder=folder, manifest=read_manifest(folder), store=RunStore(folder).freeze().open())
         except UsageError as error:
-            raise self.explain(error, folder) from None
+            raise self.make_problem(error, folder) from None
 
     def summarise(self) -> list[RunSummary]:
         """Summarise every run, the newest first by their names."""
         return [self._summarise(name, folder) for name, folder in self.scan().items()]
 
     def _summarise(self, name: str, folder: Path) -> RunSummary:
-        """Summarise a run, or take its summary from memory; one that cannot be read is a summary with its trouble."""
+        """Summarise a run, or take its summary from the cache; of a run that cannot be read, the summary says why."""
 
         def compute() -> RunSummary:
+            """Read the run and summarise it."""
             try:
                 with self.open(name) as run:
                     return summarise_run(run, name=name)
@@ -127,24 +128,26 @@ class RunLibrary:
             except UsageError as error:
                 return RunSummary(name=name, trouble=explain_trouble(error, folder.parent))
 
-        return self.keep(("summary", name), [folder], compute, lasts=lambda made: made.status == "finished")
+        return self.get_cached(
+            ("summary", name), [folder], compute, can_cache=lambda summary: summary.status == "finished"
+        )
 
-    def list_alike(self, name: str) -> list[RunSummary]:
-        """List the runs of the data set of a run, itself included, the one that began last first.
+    def list_same_dataset(self, name: str) -> list[RunSummary]:
+        """List the runs of the same data set as a run, itself included, the one that began last first.
 
-        A data set is known by its name: its contents change with every new version of the answers.
+        Data sets are compared by name: their contents change with every new version of the answers.
         """
         runs = [run for run in self.summarise() if not run.trouble]
         dataset = next((run.dataset for run in runs if run.name == name), "")
-        alike = [run for run in runs if run.name == name or (dataset and run.dataset == dataset)]
-        return sorted(alike, key=lambda run: run.created_at, reverse=True)
+        same_dataset = [run for run in runs if run.name == name or (dataset and run.dataset == dataset)]
+        return sorted(same_dataset, key=lambda run: run.created_at, reverse=True)
 
-    def list_labelled(self, name: str) -> frozenset[str]:
-        """List the cases of a run that somebody ever labelled in its own queue; none where its file cannot be read."""
-        place = self.find(name) / STORE_FILE
+    def list_labelled_cases(self, name: str) -> frozenset[str]:
+        """List the ids of the cases of a run that anybody labelled in its queue; none if its file cannot be read."""
+        store = self.find(name) / STORE_FILE
         with suppress(UsageError):
-            if place.is_file():
-                return read_labelled_cases(place)
+            if store.is_file():
+                return read_labelled_cases(store)
         return frozenset()
 
     def load_report(self, name: str, *, most_cases: int = 0, measured: bool = True) -> LabelledReport:
@@ -152,59 +155,62 @@ class RunLibrary:
 
         Raises ``Problem`` as ``open`` does.
         """
-        return self.keep(
+        return self.get_cached(
             ("report", name, most_cases, measured),
             [self.find(name)],
             lambda: self._make_report(name, most_cases, measured=measured),
-            lasts=lambda made: made.report.about.status == "finished",
+            can_cache=lambda labelled: labelled.report.about.status == "finished",
         )
 
-    def keep(
+    def get_cached(
         self,
         key: tuple[object, ...],
         folders: Sequence[Path],
         make: Callable[[], T],
         *,
-        lasts: Callable[[T], bool],
+        can_cache: Callable[[T], bool],
         files: Sequence[str] = RUN_FILES,
     ) -> T:
-        """Return what ``make`` returned for these folders, unless one of these ``files`` of them has changed since.
+        """Return the cached value of a key, or what ``make`` returns, which is then cached.
 
-        What ``lasts`` denies is not kept, such as the status of a run that may be killed at any moment.
+        A cached value is used as long as none of these ``files`` has changed in any of the ``folders``. A value is not
+        cached if ``can_cache`` returns false for it, such as that of a running run, which may be killed at any time.
         """
-        state = [_read_state(folder, files) for folder in folders]
+        file_states = [_read_file_states(folder, files) for folder in folders]
         with self._lock:
-            kept = self._kept.get(key)
-        if kept is not None and kept.state == state:
-            made: T = kept.made
-            return made
-        made = make()
-        if lasts(made):
+            cached = self._cache.get(key)
+        if cached is not None and cached.file_states == file_states:
+            value: T = cached.value
+            return value
+        value = make()
+        if can_cache(value):
             with self._lock:
-                # As it is now: making a report records the look, and the next page must not take that for news.
-                self._kept[key] = _Kept([_read_state(folder, files) for folder in folders], made)
-                # The first part of a key says what kind of thing is kept.
+                # Read again: making a report records in the folder that somebody looked, which is no change of the run.
+                states_now = [_read_file_states(folder, files) for folder in folders]
+                self._cache[key] = _CachedValue(states_now, value)
+                # The first member of a key is the kind of value, and each kind has its own limit.
                 kind = key[0]
-                alike = [other for other in self._kept if other[0] == kind]
-                for oldest in alike[: max(len(alike) - _MOST_KEPT[str(kind)], 0)]:
-                    del self._kept[oldest]
-        return made
+                same_kind = [other for other in self._cache if other[0] == kind]
+                for oldest in same_kind[: max(len(same_kind) - _CACHE_SIZES[str(kind)], 0)]:
+                    del self._cache[oldest]
+        return value
 
-    def explain(self, error: UsageError, folder: Path) -> Problem:
-        """Make the problem of a run that cannot be read."""
+    def make_problem(self, error: UsageError, folder: Path) -> Problem:
+        """Make the problem (409) that says why a run cannot be read."""
         return Problem(409, explain_trouble(error, folder.parent), code="unreadable_run")
 
     def load_call_rates(self, name: str) -> tuple[CallRates | None, str]:
-        """Compare harness, rules and judge with people, on the calls of a run; and why not, where they are not.
+        """Compare harness, rules and judge with people, on the tool calls of a run.
 
-        Raises ``Problem`` as ``open`` does.
+        Returns the rates and an empty text, or ``None`` and the reason why there are none. Raises ``Problem`` as
+        ``open`` does.
         """
-        return self.keep(
-            ("call_rates", name), [self.find(name)], lambda: self._make_call_rates(name), lasts=lambda _made: True
+        return self.get_cached(
+            ("call_rates", name), [self.find(name)], lambda: self._make_call_rates(name), can_cache=lambda _rates: True
         )
 
     def _make_call_rates(self, name: str) -> tuple[CallRates | None, str]:
-        """Make the rates of a run, and return them and nothing, or ``None`` and why there are none."""
+        """Make the rates of a run: the rates and an empty text, or ``None`` and the reason why there are none."""
         if not has_extra():
             return None, _NO_EXTRA
         with self.open(name) as run:
@@ -212,13 +218,16 @@ class RunLibrary:
                 rates = make_call_rates(run)
             except UsageError as error:
                 return None, f"There are no rates: {explain_trouble(error, run.folder.parent)}"
-            if not self._note_look(run, rates.draw, rates.limit, labels=sum(rates.labelled.values())):
+            if not self._record_look(run, rates.draw, rates.limit, labels=sum(rates.labelled.values())):
                 return None, _CALLS_NOT_RECORDED
-            # Whose machine it is and where the runs lie on it is nobody's business.
+            # A path tells the user's name, and where the runs are on this machine, which readers need not know.
             return replace(rates, because=hide_folder(rates.because, run.folder.parent)), ""
 
     def measure_diff(self, diff: Diff, before: Run, after: Run) -> tuple[Diff, str]:
-        """Add what people said of both runs in their queues to a diff; and why that is left out, where it is."""
+        """Add to a diff what people said of both runs in their label queues.
+
+        Returns the diff, and the reason why the labels are left out; the reason is empty if they are not.
+        """
         runs = (before, after)
         try:
             if not is_labelled(diff, *runs):
@@ -226,20 +235,24 @@ class RunLibrary:
             if not has_extra():
                 return diff, _NO_EXTRA
             compared = measure_queued_diff(diff, *runs)
-            if not self._note_difference(compared, *runs):
+            if not self._record_difference(compared, *runs):
                 return diff, _DIFFERENCE_NOT_RECORDED
         except UsageError as error:
             return diff, f"What people said of these runs is left out: {_hide_folders(str(error), *runs)}"
-        # Whose machine it is and where the runs lie on it is nobody's business.
-        hidden = {
+        # A path tells the user's name, and where the runs are on this machine, which readers need not know.
+        without_paths = {
             name: replace(difference, because=_hide_folders(difference.because, *runs))
             for name in ("systems", "judges")
             if (difference := getattr(compared, name)) is not None
         }
-        return replace(compared, **hidden), ""
+        return replace(compared, **without_paths), ""
 
-    def _note_difference(self, diff: Diff, before: Run, after: Run) -> bool:
-        """Record that somebody looks at a difference; return whether they may."""
+    def _record_difference(self, diff: Diff, before: Run, after: Run) -> bool:
+        """Record that somebody looks at the measured difference of two runs; return whether it may be shown.
+
+        A statistical limit for one look holds only for the first look. So where nothing can be recorded, a difference
+        that would need it is not shown.
+        """
         if self.writes:
             try:
                 record_difference(diff, before, by="server")
@@ -259,20 +272,23 @@ class RunLibrary:
                 labels, measurement, remark = self._measure(run) if measured else ((), None, "")
                 if labels or measurement is not None:
                     report = make_report(run, most_cases=most_cases, labels=labels, measurement=measurement)
-                else:  # it stays the same when somebody opens a case to label
-                    report = self.keep(
+                else:  # cached apart, because it does not change when somebody opens a case to label
+                    report = self.get_cached(
                         ("plain report", name, most_cases),
                         [run.folder],
                         lambda: make_report(run, most_cases=most_cases),
-                        lasts=_is_finished,
+                        can_cache=_is_finished,
                         files=RESULT_FILES,
                     )
             except UsageError as error:
-                raise self.explain(error, run.folder) from None
+                raise self.make_problem(error, run.folder) from None
             return LabelledReport(report=report, labels=labels, remark=remark)
 
     def _measure(self, run: Run) -> tuple[tuple[Label, ...], Measurement | None, str]:
-        """Measure a run by the labels of its own queue: the labels, the measurement, and why they are left out."""
+        """Measure a run by the labels of its own queue.
+
+        Returns the labels, the measurement, and the reason why either is left out; the reason is empty if none is.
+        """
         if not (run.folder / STORE_FILE).is_file():
             return (), None, ""
         try:
@@ -287,11 +303,15 @@ class RunLibrary:
         if not measurement.labelled:
             return labels, None, ""
         limit = None if measurement.limit is None else measurement.limit.kind
-        may_look = self._note_look(run, measurement.draw, limit, labels=measurement.labelled)
+        may_look = self._record_look(run, measurement.draw, limit, labels=measurement.labelled)
         return (labels, measurement, "") if may_look else ((), None, _RATE_NOT_RECORDED)
 
-    def _note_look(self, run: Run, draw: LabelDraw | None, limit: LimitKind | None, *, labels: int) -> bool:
-        """Record that somebody looks; return whether they may, because a limit for one look holds for one alone."""
+    def _record_look(self, run: Run, draw: LabelDraw | None, limit: LimitKind | None, *, labels: int) -> bool:
+        """Record that somebody looks at figures of labels; return whether they may be shown.
+
+        A statistical limit for one look holds only for the first look. So where nothing can be recorded, figures that
+        would need it are not shown.
+        """
         if self.writes:
             try:
                 write_look_record(run, draw, limit, by="server", labels=labels)
@@ -302,21 +322,23 @@ class RunLibrary:
 
 
 def _is_finished(report: Report) -> bool:
+    """Return whether a report is of a finished run, so that it can be cached."""
     return report.about.status == "finished"
 
 
 def _hide_folders(text: str, before: Run, after: Run) -> str:
+    """Write a text in one line, without the paths of the folders in which two runs are."""
     return hide_folder(hide_folder(text, before.folder.parent), after.folder.parent)
 
 
-def _read_state(folder: Path, files: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Read when each file of a run was written and how long it is; zeros for one that is not there."""
-    state = []
+def _read_file_states(folder: Path, files: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Read when each file of a run was written, and its size; zeros for a file that is empty or not there."""
+    states = []
     for name in files:
         try:
             status = (folder / name).stat()
-            # SQLite makes an empty file of its log whenever it opens a store.
-            state.append((status.st_mtime_ns, status.st_size) if status.st_size else (0, 0))
+            # SQLite makes an empty log file whenever it opens a database, which is no change.
+            states.append((status.st_mtime_ns, status.st_size) if status.st_size else (0, 0))
         except OSError:
-            state.append((0, 0))
-    return tuple(state)
+            states.append((0, 0))
+    return tuple(states)

@@ -1,4 +1,4 @@
-"""Running the application with uvicorn: from a checked configuration to the last answer."""
+"""Running the server's application with uvicorn, from reading the configuration to shutting down."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ async def serve(
     reloads: set[asyncio.Task[None]] = set()
 
     def reload() -> None:
+        """Start reloading the configuration, when SIGHUP comes."""
         # A bare task: the set holds it until it is done, and nobody waits for it.
         task = loop.create_task(_reload(holder))
         reloads.add(task)
@@ -64,17 +65,18 @@ async def serve(
 
     if sys.platform != "win32":  # which has no such signal
         loop.add_signal_handler(signal.SIGHUP, reload)
-    # uvicorn raises a signal that it was stopped by once more when all is done; a stop that went well is no failure.
-    # Its own handler, for a signal may come before uvicorn sets it: one that nobody noted would never stop the server.
+    # uvicorn's handler is set before uvicorn does so, for two reasons. A signal may come earlier, and would never stop
+    # the server. And uvicorn restores the handler that it found and raises the signal again when it has stopped: with
+    # this one, the process does not end as if the signal had killed it.
     signal.signal(signal.SIGTERM, server.handle_exit)
-    # How long a thread that computes keeps the loop waiting, each time that the loop has something to do.
+    # The time for which a thread that computes keeps the event loop waiting, each time that the loop has work.
     sys.setswitchinterval(_SWITCH)
-    # What was made until now stays. Looked through again with every full collection, it made one page in fifteen take
-    # twice as long as the others.
+    # The objects made until now stay for good, so the garbage collector need not look at them again. It did so with
+    # every full collection, which made one page in fifteen take twice as long as the others.
     gc.collect()
     gc.freeze()
-    # A full collection keeps every thread waiting, 200 ms where ten requests of many values are held. It is for objects
-    # that refer to each other in a circle, of which answering makes few: what a request held is freed without it.
+    # A full collection stops every thread, for 200 ms where ten requests of many values are held. It frees only objects
+    # that refer to each other in a circle, of which answering makes few: all others are freed without it.
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
     on_ready(name_addresses(settings, listeners[0].getsockname()[1]))
     try:
@@ -84,14 +86,14 @@ async def serve(
 
 
 class StoppableServer(uvicorn.Server):
-    """uvicorn's server, which says that it stops before it waits for what is under way."""
+    """uvicorn's server, which tells the application that it stops before it waits for the requests under way."""
 
     def __init__(self, config: uvicorn.Config, holder: StateHolder) -> None:
         super().__init__(config)
         self._holder = holder
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Hand back what only waits, let finish what has begun, and close."""
+        """Refuse the requests that only wait, let those finish that have begun, and close."""
         self._holder.stop()
         await super().shutdown(sockets)
 

@@ -1,6 +1,6 @@
-"""Sessions: an opaque random id in a cookie, and a row in the database, which ends when the row does.
+"""Sessions of people who are signed in: a random id in a cookie, and a row in the database.
 
-Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
+The cookie holds nothing but 256 random bits, so it needs no signature. A session is over as soon as its row is deleted.
 
 A browser sends a cookie to every port of a host. On plain http, or at a name of this machine, another program that
 serves a page here therefore gets the cookie of everybody who opens that page. There, a form needs more than the cookie
@@ -67,19 +67,21 @@ async def begin_session(
 ) -> str | None:
     """Store a new session, end the previous one of this browser, and return the new id for the cookie.
 
-    Always a new id: one that somebody else planted before the sign-in must not become a session. ``browser_key`` is
-    the key that forms need beside the token of their page; ``None`` where they need none. The result is ``None``
-    where the password was replaced, or the account disabled, while the password was compared.
+    The id is always new: one that somebody else planted in the browser before the sign-in must not become a session.
+    ``browser_key`` is the key that forms need beside the token of their page; ``None`` where they need none. The result
+    is ``None`` if the password was replaced, or the account disabled, while the password was compared.
     """
     ident, now = secrets.token_urlsafe(32), format_time(get_now())
     token = secrets.token_urlsafe(32) + ("" if browser_key is None else f".{browser_key}")
     values = {"digest": _digest(ident), "account": checked.account.name, "csrf_token": token}
     values |= {"created_at": now, "seen_at": now}
 
-    def replace(connection: Connection) -> str | None:
+    def replace_session(connection: Connection) -> str | None:
+        """Store the new session in place of the previous one; ``None`` if the account has changed meanwhile."""
         sessions, accounts = find_table(SESSIONS), find_table(ACCOUNTS)
-        # In this transaction: a new password ends all sessions, and one that began a moment later would survive it.
-        matches = (accounts.c.name == checked.account.name) & (accounts.c.password == checked.stored)
+        # The account is checked again in this transaction. A new password ends all sessions that there are, but not
+        # this one if it were stored a moment later.
+        matches = (accounts.c.name == checked.account.name) & (accounts.c.password == checked.compared_hash)
         account = accounts.select().where(matches & accounts.c.disabled_at.is_(None))
         if connection.execute(account).one_or_none() is None:
             return None
@@ -88,13 +90,13 @@ async def begin_session(
         connection.execute(sessions.insert().values(**values))
         return ident
 
-    return await write(ledger, replace)
+    return await write(ledger, replace_session)
 
 
 async def find_session(ledger: Ledger, ident: str, settings: ServerSettings, *, is_used: bool = True) -> Session | None:
-    """The session of a cookie; ``None`` where it has ended, or the account is disabled.
+    """Find the session with the id that a cookie holds; ``None`` if it has ended, or the account is disabled.
 
-    Notes that it is in use, unless ``is_used`` is false.
+    The time of its last use is updated, unless ``is_used`` is false.
     """
     sessions, accounts = find_table(SESSIONS), find_table(ACCOUNTS)
     statement = (
@@ -123,7 +125,7 @@ async def end_session(ledger: Ledger, ident: str) -> None:
 
 
 def name_cookie(settings: ServerSettings) -> str:
-    """The cookie's name. With ``__Host-``, a browser takes it from this very host and over https alone."""
+    """Return the name of the cookie. A browser accepts ``__Host-`` only from this very host and over https."""
     return "__Host-adjudge" if settings.is_secure else "adjudge"
 
 
@@ -136,7 +138,7 @@ def set_cookie(
     max_age: int | None = None,
     path: str = "/",
 ) -> None:
-    """Give a browser a cookie that scripts cannot read, and that no other site's request carries but by a link.
+    """Set a cookie that scripts cannot read, and that another site can have sent only by a link to this one.
 
     ``max_age`` is in seconds; ``None`` keeps the cookie until the browser is closed. ``path`` is the address below
     which it is sent.
@@ -146,29 +148,32 @@ def set_cookie(
 
 
 def delete_cookie(response: Response, name: str, settings: ServerSettings) -> None:
-    """Take a cookie from a browser."""
+    """Delete a cookie that ``set_cookie`` set."""
     response.delete_cookie(name, path="/", secure=settings.is_secure, httponly=True, samesite="lax")
 
 
 def _is_current(session: Session, settings: ServerSettings, now: datetime) -> bool:
-    # A clock that was set back ends a session: else it could last for ever.
-    early = now < max(session.created_at, session.seen_at) - timedelta(minutes=5)
-    idle = (now - session.seen_at).total_seconds() > settings.session_idle
-    # One that was begun before the configuration asked for a key would be decided for by its cookie alone.
+    """Return whether a session has not ended yet, by its times and by the settings."""
+    # If the clock was set back, the session has ended: otherwise it could last for ever.
+    is_clock_back = now < max(session.created_at, session.seen_at) - timedelta(minutes=5)
+    is_idle = (now - session.seen_at).total_seconds() > settings.session_idle
+    # It began before the settings asked for the key of the browser, so its cookie alone would be enough for forms.
     lacks_key = settings.needs_browser_key and "." not in session.csrf_token
     return (
-        not early
-        and not idle
+        not is_clock_back
+        and not is_idle
         and not lacks_key
         and (now - session.created_at).total_seconds() <= settings.session_lifetime
     )
 
 
 def _digest(ident: str) -> str:
+    """Digest the id of a session, which is stored in place of the id."""
     return sha256(ident.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _read_session(row: Any) -> Session:
+    """Read a session from a row of the table, joined with its account."""
     return Session(
         account=row.account,
         permissions=read_permissions(row),

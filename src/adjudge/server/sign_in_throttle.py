@@ -1,4 +1,4 @@
-"""A limit of failed attempts to sign in, which a guesser of passwords meets."""
+"""A limit of failed attempts to sign in, against guessing passwords."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from adjudge.server.problem import Problem
 
 @dataclass(slots=True, kw_only=True)
 class SignInThrottle:
-    """A limit of failed passwords: by one address for one name, by one address, and for one name by all.
+    """Three limits of failed sign-ins: from one address with one name, from one address, and with one name.
 
-    The last is the loosest, or a stranger could keep somebody out by failing in their name. It counts in this process.
+    The limit for a name is the loosest, because a stranger could keep somebody out by failing with their name. Failures
+    are counted in this process alone.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -24,11 +25,10 @@ class SignInThrottle:
     _failures: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
 
     def count_attempt(self, address: str, name: str) -> None:
-        """Count an attempt to sign in as failed, until ``forget`` is told that it was not.
+        """Count an attempt to sign in as failed; ``forget`` takes it back once the attempt has succeeded.
 
-        Raises ``Problem`` (429), and counts nothing, where too many have failed. Called before the password is looked
-        at, which takes its time: else any number of attempts that come at once would all be let through before the
-        first of them has failed.
+        Raises ``Problem`` (429), and counts nothing, if too many have failed. Called before the password is checked,
+        because that takes time: otherwise any number of attempts at once would pass before the first has failed.
         """
         now = self.clock()
         limits = _list_limits(address, name)
@@ -42,7 +42,7 @@ class SignInThrottle:
             self._failures.popitem(last=False)
 
     def _check_failures(self, key: str, most: int, now: float) -> None:
-        """Raise ``Problem`` where as many as ``most`` have failed in the window."""
+        """Raise ``Problem`` (429) if ``most`` attempts have failed in the window, and drop failures before it."""
         failed_at = self._failures.get(key)
         while failed_at and failed_at[0] <= now - self.window:
             failed_at.popleft()
@@ -52,10 +52,13 @@ class SignInThrottle:
             raise Problem(429, detail, code="throttled", headers={"Retry-After": str(wait)})
 
     def forget(self, address: str, name: str) -> None:
-        """Forget the failures of somebody who has signed in from there, whose attempt was no failure."""
-        both, *others = (key for key, _ in _list_limits(address, name))
-        self._failures.pop(both, None)
-        for key in others:
+        """Take back the attempt of somebody who has signed in, and their earlier failures from this address.
+
+        The limits for the address and for the name lose only this attempt: their other failures may be a guesser's.
+        """
+        address_and_name, *wider_keys = (key for key, _ in _list_limits(address, name))
+        self._failures.pop(address_and_name, None)
+        for key in wider_keys:
             if self._failures.get(key):
                 self._failures[key].pop()
 
@@ -64,12 +67,17 @@ _MOST_COUNTED = 10_000
 
 
 def _list_limits(address: str, name: str) -> list[tuple[str, int]]:
+    """List the limits of an attempt: the key under which its failures are counted, and how many may fail."""
     network = _find_network(address)
     return [(f"both {network} {name}", 5), (f"address {network}", 30), (f"name {name}", 100)]
 
 
 def _find_network(address: str) -> str:
-    """Find what counts as one address: of IPv6 the first 64 bits, because one machine has all addresses below them."""
+    """Find the network that counts as one address.
+
+    It is the first 64 bits of an IPv6 address, because one machine has all addresses that begin so. An IPv4 address
+    counts alone, and so does a text that is no address.
+    """
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

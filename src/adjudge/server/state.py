@@ -31,7 +31,7 @@ from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.key_memory import KeyMemory
 from adjudge.server.links import make_linker
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import LabelDesk, explain_trouble, scan_folder
+from adjudge.server.run_folders import LabelQueues, explain_trouble, scan_folder
 from adjudge.server.run_library import RunLibrary
 from adjudge.server.sign_in_throttle import SignInThrottle
 from adjudge.server.work_queue import WorkQueue
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class PageState(Protocol):
-    """The part of a state that pages of runs need: that of a server, or of ``adjudge view``, which has no more."""
+    """The part of a state that the pages of runs need, which ``adjudge view`` has as well as a server."""
 
     @property
     def settings(self) -> ServerSettings:
@@ -72,7 +72,7 @@ class ServerState:
     hooks: ServerHooks | None
     """The guards of ``[hook]``; ``None`` where there is none."""
     judges: ServerJudges
-    labels: LabelDesk
+    labels: LabelQueues
     """The queues of labelling, by run."""
     library: RunLibrary
     queue: WorkQueue
@@ -91,7 +91,10 @@ class ServerState:
         return self.labels.folder
 
     async def use_queue(self, run: str, work: Callable[[LabelQueue], T]) -> T:
-        """Run a function on the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
+        """Run a function on the label queue of a run.
+
+        Raises ``Problem`` if there is no such run (404), and for a ``UsageError``, such as an unknown case (422).
+        """
         try:
             return await self.labels.use(run, work)
         except UsageError as error:
@@ -100,6 +103,7 @@ class ServerState:
 
     async def aclose(self) -> None:
         """Close what this configuration opened, but not the ledger, which the next one uses too."""
+        # Connections belong to the event loop that opened them, so those of the work thread are closed there.
         if self.work.is_running:
             await self.work.run(self._close_connections())
         await self._close_connections()
@@ -109,9 +113,9 @@ class ServerState:
         """Close the connections of the running loop, and wait for its webhooks."""
         for gate in self.gates.values():
             await gate.aclose()
-            first = gate.ask.get("first")
-            if first is not None:
-                await first.aclose()
+            first_judge = gate.ask.get("first")
+            if first_judge is not None:
+                await first_judge.aclose()
         await self.judges.aclose()
         await self.approvals.aclose()
 
@@ -133,7 +137,8 @@ class StateHolder:
     work: WorkThread = field(default_factory=WorkThread)
     throttle: SignInThrottle = field(default_factory=SignInThrottle)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _users: Counter[int] = field(default_factory=Counter)
+    _request_counts: Counter[int] = field(default_factory=Counter)
+    """The number of requests that use each state, by ``id(state)``."""
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def open(self) -> ServerState:
@@ -150,7 +155,11 @@ class StateHolder:
         return self.current
 
     async def reload(self) -> ServerState:
-        """Read the configuration again; raises ``UsageError`` and keeps the old one where the new one is bad."""
+        """Read the configuration again, and make a new state of it.
+
+        Requests that have begun keep the old state, which is closed with the last of them. Raises ``UsageError``, and
+        keeps the old state, if the new configuration is wrong.
+        """
         old = self.get()
         config = read_config(self.path)
         new = self._open(config)
@@ -165,7 +174,7 @@ class StateHolder:
                 await new.aclose()
                 raise UsageError(f"{config.path}: {setting} was changed, which needs a restart")
         self.current = new
-        if not self._users[id(old)]:
+        if not self._request_counts[id(old)]:
             self._close_later(old)
         return new
 
@@ -181,7 +190,7 @@ class StateHolder:
             await self.ledger.aclose()
 
     def stop(self) -> None:
-        """Hand back what waits, and take nothing more; what has begun goes on."""
+        """Refuse the requests that wait to be judged, and all new ones; those that have begun finish."""
         self.stopping.set()
         if self.current is not None:
             self.current.queue.stop()
@@ -195,14 +204,14 @@ class StateHolder:
     def enter(self) -> ServerState:
         """Return the current state, which stays open until ``leave``."""
         state = self.get()
-        self._users[id(state)] += 1
+        self._request_counts[id(state)] += 1
         return state
 
     def leave(self, state: ServerState) -> None:
-        """End the use of a state; one of before is closed with its last user."""
-        self._users[id(state)] -= 1
-        if not self._users[id(state)]:
-            del self._users[id(state)]
+        """End a request's use of a state; a state that was replaced is closed with its last request."""
+        self._request_counts[id(state)] -= 1
+        if not self._request_counts[id(state)]:
+            del self._request_counts[id(state)]
             if state is not self.current and self.current is not None:
                 self._close_later(state)
 
@@ -212,7 +221,7 @@ class StateHolder:
         if self.allow_anonymous:
             check_anonymous(settings, config)
         assert self.ledger is not None  # noqa: S101 - for the type checker; open() comes first
-        assert self.keys is not None  # noqa: S101 - as above
+        assert self.keys is not None  # noqa: S101 - for the type checker; open() comes first
         link = make_linker(self.ledger, settings.base_url)
         approvals = open_approvals(config, self.ledger, quiet=False, make_link=link)
         recorder = CommandRecorder(self.ledger)
@@ -230,7 +239,9 @@ class StateHolder:
             gates=gates,
             hooks=open_hooks(config, self.ledger, gates, approvals=approvals),
             judges=open_judges(config, settings),
-            labels=LabelDesk(folder=runs, per_case=settings.labels_per_case, by_criterion=settings.labels_by_criterion),
+            labels=LabelQueues(
+                folder=runs, per_case=settings.labels_per_case, by_criterion=settings.labels_by_criterion
+            ),
             library=RunLibrary(scan=partial(scan_folder, runs), configured=runs is not None),
             queue=WorkQueue(settings),
             work=self.work,
@@ -240,6 +251,7 @@ class StateHolder:
         )
 
     def _close_later(self, state: ServerState) -> None:
+        """Close a state that was replaced, in a task of its own."""
         # A bare task: aclose() waits for it.
         task = asyncio.ensure_future(_close(state))
         self._closing.add(task)
@@ -258,7 +270,8 @@ def _check_gate(name: str, gate: Gate, config: Config) -> None:
 
 
 async def _close(state: ServerState) -> None:
-    with suppress(Exception):  # nobody waits for it, and the new configuration is in use
+    """Close a state that was replaced; errors are ignored, because a new state is in use already."""
+    with suppress(Exception):
         await state.aclose()
 
 
@@ -284,12 +297,12 @@ def get_page_state(connection: HTTPConnection) -> PageState:
 
 
 async def provide_page_state(connection: HTTPConnection) -> PageState:
-    """``get_page_state`` as a dependency."""
+    """``get_page_state`` as a FastAPI dependency."""
     return get_page_state(connection)
 
 
 async def provide_state(connection: HTTPConnection) -> ServerState:
-    """``get_state`` as a dependency. FastAPI would call one that is not ``async`` in a thread, for every request."""
+    """``get_state`` as a FastAPI dependency. It is ``async`` because FastAPI calls any other in a thread each time."""
     return get_state(connection)
 
 

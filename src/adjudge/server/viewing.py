@@ -1,4 +1,4 @@
-"""``adjudge view``: the pages of runs for one person on this machine, without ledger, accounts and writing.
+"""``adjudge view``: the pages of runs for one person on this machine, read-only, without a ledger and accounts.
 
 The first browser that opens the printed address gets in: the secret in it is exchanged for a cookie. Other users of the
 machine can connect to the port, and see nothing. The secret is on no command line, because other users of the
@@ -31,7 +31,7 @@ from adjudge.config.server import ServerSettings
 from adjudge.errors import UsageError
 from adjudge.formats.private_file import write_private
 from adjudge.server.caller import preset_caller
-from adjudge.server.csrf import is_asked_for
+from adjudge.server.csrf import is_opened_by_person
 from adjudge.server.listening import listen, make_uvicorn_config
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.call_rates import router as call_rates_router
@@ -59,7 +59,7 @@ OPEN = "/open/"
 _SHUTDOWN = 2.0
 """Seconds that pages under way have once it is interrupted."""
 
-_USED = (
+_NOT_OPENED = (
     "this address works once, and only in the browser that opened it; end adjudge view with Ctrl-C, start it again, "
     "and open the address that it prints"
 )
@@ -67,7 +67,7 @@ _USED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewState:
-    """The state of ``adjudge view``; in place of a server's."""
+    """The state of ``adjudge view``, which its requests have in place of a server's state."""
 
     settings: ServerSettings
     library: RunLibrary
@@ -75,11 +75,14 @@ class ViewState:
 
 @dataclass(slots=True, kw_only=True)
 class ViewHolder:
-    """Holds the one state that there is, where a server holds those of before too."""
+    """Holds the one state of ``adjudge view`` and the secret that lets one browser in.
+
+    In place of a server's ``StateHolder``, which may hold several states after a reload.
+    """
 
     state: ViewState
     secret: str | None = field(default_factory=partial(secrets.token_urlsafe, 32))
-    """That of the address; ``None`` once it was used."""
+    """The secret in the printed address; ``None`` once it was used."""
     cookie: str = field(default_factory=partial(secrets.token_urlsafe, 32), repr=False)
 
     def enter(self) -> ViewState:
@@ -90,7 +93,7 @@ class ViewHolder:
         """End the use of the state."""
 
     def exchange(self, secret: str) -> bool:
-        """Return whether a secret is the right one; it is used up then."""
+        """Return whether a secret is the right one; the right one cannot be used again."""
         if self.secret is None or not hmac.compare_digest(secret.encode(), self.secret.encode()):
             return False
         self.secret = None
@@ -104,7 +107,7 @@ class ViewSession:
         self._app, self._holder = app, holder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Answer a request without the cookie; pass on one with it, and any for a static file, to the application."""
         if scope["type"] != "http" or is_static(scope["path"]):
             await self._app(scope, receive, send)
             return
@@ -117,9 +120,12 @@ class ViewSession:
         await self._app(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response | None:
-        """Answer what is not a page of runs; ``None`` for somebody who may see one."""
+        """Answer a request that does not reach the pages: one that is refused, or that opens the printed address.
+
+        ``None`` if the request may go on to a page.
+        """
         origin = request.headers.get("origin")
-        # Reading too, and not only what writes: nothing that another site's script asks is meant for it.
+        # This holds for requests that only read, too: another site's script has no business with these pages.
         if origin is not None and origin != self._holder.state.settings.base_url:
             return await render_refusal(
                 request, Problem(403, "this request comes from another site", code="cross_site")
@@ -129,15 +135,18 @@ class ViewSession:
         if path.startswith(OPEN):
             return await self._open(request, path.removeprefix(OPEN), has_cookie=has_cookie)
         if not has_cookie:
-            return await render_refusal(request, Problem(403, _USED, code="not_opened"))
+            return await render_refusal(request, Problem(403, _NOT_OPENED, code="not_opened"))
         return _make_lead_page("/runs") if path == "/" else None
 
     async def _open(self, request: Request, secret: str, *, has_cookie: bool) -> Response:
-        """Exchange the secret in an address for the cookie; only somebody who asks for the page uses it up."""
+        """Exchange the secret in an address for the cookie.
+
+        Only a person who opens the page uses the secret up, and not a browser that prefetches it.
+        """
         if has_cookie:
             return _make_lead_page("/runs")
-        if not is_asked_for(request) or not self._holder.exchange(secret):
-            return await render_refusal(request, Problem(403, _USED, code="not_opened"))
+        if not is_opened_by_person(request) or not self._holder.exchange(secret):
+            return await render_refusal(request, Problem(403, _NOT_OPENED, code="not_opened"))
         response = _make_lead_page("/runs")
         response.set_cookie(
             name_cookie(self._holder.state.settings.port),
@@ -149,6 +158,7 @@ class ViewSession:
         return response
 
     def _has_cookie(self, request: Request) -> bool:
+        """Return whether a request has the cookie that the secret was exchanged for."""
         cookie = request.cookies.get(name_cookie(self._holder.state.settings.port), "")
         return hmac.compare_digest(cookie.encode(), self._holder.cookie.encode())
 
@@ -159,16 +169,16 @@ def name_cookie(port: int) -> str:
 
 
 def _make_lead_page(path: str) -> Response:
-    """Lead to a page by a page and not by a status.
+    """Make a page that leads the browser on to a path, in place of a redirect.
 
-    A browser does not send a cookie that is ``SameSite=Strict`` along a redirect that began elsewhere, such as in the
-    file that opened it.
+    A browser does not send a ``SameSite=Strict`` cookie along a redirect that began elsewhere, such as in the file that
+    opened the browser.
     """
     return HTMLResponse(find_template("lead.html").render(path=path, static=find_static()))
 
 
 def make_view_app(library: RunLibrary, port: int) -> tuple[FastAPI, ViewHolder]:
-    """Make the application that shows these runs at a port of this machine, and what holds its secret."""
+    """Make the application that shows these runs at a port of this machine; return it with the holder of its secret."""
     settings = ServerSettings(host=HOST, port=port, shutdown=_SHUTDOWN)
     holder = ViewHolder(state=ViewState(settings=settings, library=library))
     app = FastAPI(
@@ -193,11 +203,11 @@ def make_view_app(library: RunLibrary, port: int) -> tuple[FastAPI, ViewHolder]:
 
 
 def find_named(folders: Sequence[Path]) -> Mapping[str, Path]:
-    """Find the runs that are named; raises ``UsageError`` for a folder that holds none."""
+    """Find the runs in the folders that the user named; raises ``UsageError`` for a folder that holds no run."""
     for folder in folders:
         if not is_run(folder.resolve()):
             raise UsageError(f"{folder} holds no run; name folders that adjudge run wrote (--out)")
-    # Resolved once: a link that is named is meant, and one that is put there afterwards is not followed.
+    # Resolved once: a link that the user named is followed, but none that is put in its place afterwards.
     return _name_folders(dict.fromkeys(folder.resolve() for folder in folders))
 
 
@@ -209,14 +219,14 @@ def find_below(folder: Path) -> Mapping[str, Path]:
 
 
 def _name_folders(folders: Sequence[Path] | Mapping[Path, object]) -> Mapping[str, Path]:
-    """Name folders as they are called, and with a number where another is called so too."""
-    totals: Counter[str] = Counter()
-    named = {}
+    """Give each folder a name of its own: the folder's name, with a number if an earlier folder has the same name."""
+    name_counts: Counter[str] = Counter()
+    folders_by_name = {}
     for folder in folders:
-        totals[folder.name] += 1
-        number = totals[folder.name]
-        named[folder.name if number == 1 else f"{folder.name} ({number})"] = folder
-    return named
+        name_counts[folder.name] += 1
+        number = name_counts[folder.name]
+        folders_by_name[folder.name if number == 1 else f"{folder.name} ({number})"] = folder
+    return folders_by_name
 
 
 # ---------------------------------------------------------------- running
@@ -235,14 +245,14 @@ async def view(
     settings = holder.state.settings
     server = uvicorn.Server(make_uvicorn_config(app, settings))
     address = f"{settings.base_url}{OPEN}{holder.secret}"
-    # As in serving.py: for a signal that comes before uvicorn listens for one, and for the one that it raises again.
+    # As in serving.py: a signal may come before uvicorn sets its handlers, and uvicorn raises it again at its end.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     on_ready(address)
     with _prepare_file(address) as file:
         opening = None
         if opens:
-            # A bare task: beside the server, which ends it; a browser in the terminal ends when its user leaves it.
+            # A bare task: it runs beside the server, and is cancelled after it. A browser in the terminal may run long.
             opening = asyncio.create_task(asyncio.to_thread(webbrowser.open, file.as_uri()))
         await server.serve(sockets=[listener])
         if opening is not None:
@@ -251,7 +261,11 @@ async def view(
 
 @contextmanager
 def _prepare_file(address: str) -> Iterator[Path]:
-    """Make a file for a browser that leads to an address: what opens a browser names it on a command line."""
+    """Make a file that leads a browser to an address, and remove it at the end of the block.
+
+    The file is given to the browser in place of the address, because other users can read its command line, and the
+    address holds the secret.
+    """
     with TemporaryDirectory(prefix="adjudge-view-", ignore_cleanup_errors=True) as folder:  # of mode 0700
         file = Path(folder) / "open.html"
         write_private(file, find_template("lead.html").render(path=address, static="").encode())

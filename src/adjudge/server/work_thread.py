@@ -1,7 +1,7 @@
-"""A second event loop, in a thread of its own, for requests whose work would keep everybody else waiting.
+"""A second event loop, in a thread of its own, for requests whose work would keep all others waiting.
 
-Large contents are copied, written and hashed several times, and a rubric or rule of a request is compiled. Done on the
-loop that answers requests, the work of one of them would silence the server, and no deadline could end it.
+Large contents are copied, written and hashed several times, and a rubric or rule of a request is compiled. On the event
+loop that answers requests, such work would keep all others from being answered, and no deadline could end it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ class WorkThread:
         return self._loop is not None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run some work there; a cancellation does not wait for it, and reaches it where it next waits."""
+        """Run a coroutine on the loop of the thread, which is started if it does not run yet.
+
+        If this is cancelled, it returns at once, and the coroutine is cancelled where it next awaits something.
+        """
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start_thread()))
 
     async def aclose(self) -> None:
@@ -42,11 +45,12 @@ class WorkThread:
             async with asyncio.timeout(2 * GRACE):
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_end_tasks(), loop))
         except TimeoutError:
-            pass  # it is a daemon: what it computes ends with the process
+            pass  # the thread is a daemon: work that does not stop ends with the process
         loop.call_soon_threadsafe(loop.stop)
         await asyncio.to_thread(thread.join, GRACE)
 
     def _start_thread(self) -> asyncio.AbstractEventLoop:
+        """Return the loop of the thread, which is started if it does not run yet."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=_run_loop, args=(self._loop,), name="adjudge-work", daemon=True)
@@ -55,6 +59,7 @@ class WorkThread:
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Run an event loop in the present thread until it is stopped, and close it."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
@@ -63,6 +68,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _end_tasks() -> None:
+    """Cancel all other tasks of this loop, and close its generators and its threads."""
     await stop_tasks([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()

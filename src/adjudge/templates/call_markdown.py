@@ -1,4 +1,4 @@
-"""Markdown in the arguments of a call, as it may look: blocks of text, in which nothing is live."""
+"""Markdown in the arguments of a tool call, rendered to blocks of text without links, pictures or HTML that work."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from adjudge.templates.call_values import MarkdownBlock, Span
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
-_LONGEST_LOOK = 20_000
+_INSPECTED_CHARACTERS = 20_000
 """Characters at the beginning of a text in which signs of Markdown are looked for."""
 
 _DEEPEST = 30
-"""Levels of emphasis and links within each other. A tree of hundreds, which a few hundred asterisks make, is too deep
-to be walked, and the page that lists it would fail for every reviewer."""
+"""Levels of emphasis and links inside of each other. A few hundred asterisks make a tree so deep that walking it fails
+with a ``RecursionError``, and no reviewer could open the page."""
 
 _SIGNS = (
     re.compile(r"^#{1,6} \S", re.MULTILINE),
@@ -30,19 +30,19 @@ _SIGNS = (
 
 
 def is_markdown(name: str, text: str, path: str) -> bool:
-    """Return whether an argument is Markdown: by its name, by the file that is written, or by two of its signs."""
+    """Return whether an argument is Markdown: by its name, by the file that is written, or by two signs of Markdown."""
     words = re.split(r"[^a-z]+", name.lower())
     if "markdown" in words or "md" in words:
         return True
     if path.lower().endswith((".md", ".markdown")) and "\n" in text:
         return True
-    return "\n" in text and sum(sign.search(text[:_LONGEST_LOOK]) is not None for sign in _SIGNS) >= 2
+    return "\n" in text and sum(sign.search(text[:_INSPECTED_CHARACTERS]) is not None for sign in _SIGNS) >= 2
 
 
 def render_markdown(text: str) -> tuple[MarkdownBlock, ...]:
-    """Render a text to blocks; none where it nests deeper than any text that was meant to be read.
+    """Render Markdown to blocks; none for a text that nests deeper than any that was written to be read.
 
-    HTML in it stays text, a link is its text and its address, and a picture is named and not loaded.
+    HTML in it stays text, a link becomes its text and its address, and a picture is named and not loaded.
     """
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
@@ -60,35 +60,40 @@ def _list_blocks(nodes: Iterable[SyntaxTreeNode]) -> Iterator[MarkdownBlock]:
         if node.type in ("fence", "code_block"):
             yield MarkdownBlock(kind="code", spans=(Span(text=node.content.removesuffix("\n"), is_code=True),))
         elif node.type == "heading":
-            yield MarkdownBlock(kind="heading", spans=_list_inline(node))
+            yield MarkdownBlock(kind="heading", spans=_make_spans(node))
         elif node.type == "hr":
             yield MarkdownBlock(kind="line")
         elif node.type == "blockquote":
             yield MarkdownBlock(kind="quote", blocks=(tuple(_list_blocks(node.children)),))
         elif node.type in ("bullet_list", "ordered_list"):
-            yield MarkdownBlock(kind="list", blocks=tuple(_list_points(node)))
+            yield MarkdownBlock(kind="list", blocks=tuple(_make_list_items(node)))
         elif node.type == "table":
             rows = [row for part in node.children for row in part.children]
-            cells = tuple(tuple(_list_inline(cell) for cell in row.children) for row in rows)
+            cells = tuple(tuple(_make_spans(cell) for cell in row.children) for row in rows)
             yield MarkdownBlock(kind="table", rows=cells)
         else:
-            yield MarkdownBlock(kind="paragraph", spans=_list_inline(node))
+            yield MarkdownBlock(kind="paragraph", spans=_make_spans(node))
 
 
-def _list_points(node: SyntaxTreeNode) -> Iterator[tuple[MarkdownBlock, ...]]:
+def _make_list_items(node: SyntaxTreeNode) -> Iterator[tuple[MarkdownBlock, ...]]:
+    """Yield the blocks of each item of a list; its number or bullet is put before the text of the first block."""
     start = int(node.attrs.get("start", 1))
-    for number, point in enumerate(node.children, start):
-        sign = f"{number}. " if node.type == "ordered_list" else "• "
-        first, *others = list(_list_blocks(point.children)) or [MarkdownBlock(kind="paragraph")]
-        yield (replace(first, spans=(Span(text=sign, is_remark=True), *first.spans)), *others)
+    for number, item in enumerate(node.children, start):
+        marker = f"{number}. " if node.type == "ordered_list" else "• "
+        first, *others = list(_list_blocks(item.children)) or [MarkdownBlock(kind="paragraph")]
+        yield (replace(first, spans=(Span(text=marker, is_remark=True), *first.spans)), *others)
 
 
-def _list_inline(node: SyntaxTreeNode) -> tuple[Span, ...]:
+def _make_spans(node: SyntaxTreeNode) -> tuple[Span, ...]:
+    """Make the spans of the text in a node, such as a paragraph or a heading."""
     return tuple(_list_spans(node.children, Span(text="")))
 
 
 def _list_spans(nodes: Sequence[SyntaxTreeNode], style: Span) -> Iterator[Span]:
-    """Yield the texts of a line, each in its style; pictures and links are written out."""
+    """Yield the texts in some nodes, each in its style; the addresses of pictures and links are written out.
+
+    ``style`` is the style of the node around them, as a span without text.
+    """
     for node in nodes:
         if node.type == "text":
             yield replace(style, text=node.content)

@@ -1,9 +1,8 @@
-"""A tool's call made into what is shown of it: one row for each argument, each value as what it is.
+"""The view of a tool call: one row for each argument, and each value shown as the text, code or table that it is.
 
 Everything in a call was written by somebody who may want it approved. So nothing is left out silently: what is not
-shown at first is counted and named, and a page on which anything is not shown lets nobody approve. What is shown is
-what the bytes say: numbers keep their digits, a name that occurs twice is shown twice, and JSON inside of a text says
-that it was text.
+shown at first is counted and named, and a page that does not show everything lets nobody approve. What is shown is
+exact: numbers keep their digits, a name that occurs twice is shown twice, and JSON inside of a text is marked as text.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from adjudge.formats.blanks import describe_blanks
 from adjudge.formats.invisible import is_unseen
 from adjudge.formats.json_places import JsonNode, decode_text, find_decoded, find_encoded, flatten_json, read_places
 from adjudge.formats.text import belongs_to_picture
-from adjudge.templates.call_bytes import decode_bytes, list_figures, name_beginning, read_as_text
+from adjudge.templates.call_bytes import decode_bytes, list_hex_lines, name_file_type, read_as_text
 from adjudge.templates.call_code import RawPatch, draw_patch, find_language, list_spans, read_patch
 from adjudge.templates.call_markdown import is_markdown, render_markdown
 from adjudge.templates.call_values import (
@@ -48,7 +47,7 @@ LONGEST_SHOWN = 20_000
 LONGEST_PARSED = 20_000
 """Characters of a call that lexers and the parser of Markdown look at: they take up to a second for hostile ones."""
 
-_SHORT = 500
+_SHORT_TEXT = 500
 """Characters of a text that are shown at first, however long the texts before it are."""
 
 _MOST_ROWS = 100
@@ -59,31 +58,33 @@ _MOST_COLUMNS = 7
 """Columns of a table; records with more members are shown one below the other."""
 
 _MOST_ROWS_IN_ALL = 5_000
-"""Values of a call that are shown in rows and tables; what has more is shown as its JSON."""
+"""Values of a call that are shown in rows and tables; an object or list with more values is shown as its JSON."""
 
 _MOST_ROWS_OF_LONG = 500
-"""The same of a call that is too long to be drawn at once, and not shown whole."""
+"""The same for a call that is too long to be drawn at once, and is not shown whole."""
 
 _MOST_NESTED = 6
 
 _MOST_IN_LINE = 100
 """Characters of a list that is shown as it is written."""
 
-_LONG_LINE = 50
+_LONGEST_PLAIN_LINE = 50
 
 _LONGEST_PATH = 10
 
 _LONGEST_DECODED = 4_000
-"""Characters that are shown of a text in base64, whose base64 is shown or is not."""
+"""Characters that are shown of a text that was decoded from base64."""
 
 _MOST_LINES = 2_000
 """Lines of code that are counted."""
 
-_LOOKS_OTHER = re.compile(r"\s*|[+-]?\.?\d[\d.]*(?:e[+-]?\d+)?|true|false|null|none|nan|undefined", re.IGNORECASE)
+_LOOKS_LIKE_OTHER_VALUE = re.compile(
+    r"\s*|[+-]?\.?\d[\d.]*(?:e[+-]?\d+)?|true|false|null|none|nan|undefined", re.IGNORECASE
+)
 
-_TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DIRECTION_CHARACTERS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
-_PATHS = ("path", "file_path", "filepath", "filename", "file", "target_file", "key", "name")
+_PATH_NAMES = ("path", "file_path", "filepath", "filename", "file", "target_file", "key", "name")
 
 
 def make_call_view(
@@ -108,14 +109,14 @@ def make_call_view(
     if call is None and only_calls:
         return None
     places, missing = _find_places(content, top, quotations)
-    builder = _Builder(
+    builder = _CallViewBuilder(
         whole=whole,
         tool="" if call is None else decode_text(content, call.tool),
         rows_left=_MOST_ROWS_OF_LONG if is_long(content) and not whole else _MOST_ROWS_IN_ALL,
     )
     if call is not None:
         rows = builder.read_arguments(content, call.arguments, places)
-        about = builder.draw_rows(content, top, places, 1, but=("tool", "arguments"))
+        about = builder.draw_rows(content, top, places, 1, left_out_names=("tool", "arguments"))
     else:
         rows, about = builder.draw_rows(content, top, places, 0), ()
     return CallView(
@@ -135,7 +136,7 @@ def make_call_view(
 
 @dataclass(frozen=True, slots=True)
 class _CallNodes:
-    """The tool and the arguments of a call, where they stand in its JSON."""
+    """The nodes of the tool and of the arguments in the JSON of a call."""
 
     tool: JsonNode
     arguments: JsonNode
@@ -155,15 +156,16 @@ def _find_call(content: str, top: JsonNode) -> _CallNodes | None:
 
 
 def _find_places(content: str, top: JsonNode, quotations: Sequence[str]) -> tuple[list[QuotedPlace], dict[int, str]]:
-    """Find each quotation in the JSON that the judge saw, else in what one of its texts says.
+    """Find each quotation in the JSON of the content, or else in the decoded text of one of its JSON strings.
 
-    A judge reads a line break as its escape, and quotes it as a line break as often as not.
+    A judge reads a line break as the escape in the JSON, but may quote it as a line break. Returns the places in the
+    JSON, and the quotations that were not found, by their numbers.
     """
     places, missing = find_quotations(content, quotations)
-    waiting = [top] if missing else []
-    while waiting and missing:
-        node = waiting.pop()
-        waiting += [*reversed(node.values), *reversed(node.names)]
+    unvisited_nodes = [top] if missing else []
+    while unvisited_nodes and missing:
+        node = unvisited_nodes.pop()
+        unvisited_nodes += [*reversed(node.values), *reversed(node.names)]
         if node.kind != "text" or "\\" not in content[node.start : node.end]:
             continue
         text = decode_text(content, node)
@@ -171,207 +173,240 @@ def _find_places(content: str, top: JsonNode, quotations: Sequence[str]) -> tupl
             start = text.find(quotation)
             if start >= 0:
                 del missing[number]
-                ends = (find_encoded(content, node, place) for place in (start, start + len(quotation)))
-                places.append(QuotedPlace(number=number, start=next(ends), end=next(ends)))
+                start_in_json = find_encoded(content, node, start)
+                end_in_json = find_encoded(content, node, start + len(quotation))
+                places.append(QuotedPlace(number=number, start=start_in_json, end=end_in_json))
     return places, missing
 
 
-_Places = Sequence[QuotedPlace]
+_QuotedPlaces = Sequence[QuotedPlace]
 
-_Read = tuple[CallValue, tuple[Finding, ...]]
-"""A value, and what is wrong with it."""
+_ValueAndProblems = tuple[CallValue, tuple[Finding, ...]]
+"""A value as it is shown, and findings about what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Name:
-    """The name of a row, or the names of its path."""
+class _RowName:
+    """The name of a row: the path of names that lead to its value, each also as passages with quotations marked."""
 
     path: tuple[str, ...]
     passages: tuple[tuple[Passage, ...], ...]
 
     @classmethod
-    def of(cls, name: str) -> _Name:
-        """Make a name that is ours and not of the call."""
+    def make(cls, name: str) -> _RowName:
+        """Make a name that this page chooses, and that is no text of the call."""
         return cls((name,), (cut_passages(name),))
 
 
 @dataclass(slots=True)
-class _Builder:
-    """The state of one view while it is made: what was shown and marked so far."""
+class _CallViewBuilder:
+    """Makes the view of one call, and keeps count of what was shown, left out and marked so far."""
 
     whole: bool
     tool: str
-    left: int = LONGEST_SHOWN
+    characters_left: int = LONGEST_SHOWN
     """Characters of long texts that can still be shown at first."""
     rows_left: int = _MOST_ROWS_IN_ALL
+    """Values that can still be shown in rows and tables."""
     parsed_left: int = LONGEST_PARSED
+    """Characters that lexers and parsers can still read."""
     texts: list[str] = field(default_factory=list)
+    """All texts that are shown, whose blanks are described below them."""
     unshown: list[str] = field(default_factory=list)
+    """The parts that are not shown, in words."""
     marked: set[int] = field(default_factory=set)
+    """The numbers of the quotations that are marked."""
     siblings: Mapping[str, str] = field(default_factory=dict)
-    """The short texts of the object that is read now, by their names."""
+    """The short texts of the object that is read now, by their names in lower case."""
 
     # ------------------------------------------------------------ rows
 
-    def read_arguments(self, content: str, node: JsonNode, places: _Places) -> tuple[ArgumentRow, ...]:
-        """Make the rows of a call's arguments; of anything that is no object, one row."""
+    def read_arguments(self, content: str, node: JsonNode, places: _QuotedPlaces) -> tuple[ArgumentRow, ...]:
+        """Make the rows of a call's arguments: one for each member of an object, and one row for any other value."""
         if node.kind == "object" and len(node.values) <= _MOST_ROWS_IN_ALL:
             return self.draw_rows(content, node, places, 0)
-        return (self._make_argument_row(_Name.of("arguments"), content, node, places, 0),)
+        return (self._make_argument_row(_RowName.make("arguments"), content, node, places, 0),)
 
     def draw_rows(
-        self, text: str, node: JsonNode, places: _Places, depth: int, *, but: Sequence[str] = ()
+        self, text: str, node: JsonNode, places: _QuotedPlaces, depth: int, *, left_out_names: Sequence[str] = ()
     ) -> tuple[ArgumentRow, ...]:
-        """Draw the rows of an object's members but some, or of a list's values.
+        """Make the rows of an object's members, without those in ``left_out_names``, or of a list's values.
 
-        They are taken from the rows that are left for the whole call (``rows_left``), and what is left out is noted.
+        They count against the rows of the whole call (``rows_left``), and rows that are not shown are noted.
         """
         is_object = node.kind == "object"
         names = [decode_text(text, name) if is_object else "" for name in (node.names or node.values)]
-        times = Counter(names)
-        chosen = [place for place, name in enumerate(names) if name not in but]
+        name_counts = Counter(names)
+        chosen = [index for index, name in enumerate(names) if name not in left_out_names]
         shown = chosen if self.whole else chosen[:_MOST_ROWS]
         self.rows_left -= len(shown)
-        before, self.siblings = self.siblings, _read_siblings(text, node) if is_object else self.siblings
+        outer_siblings = self.siblings
+        if is_object:
+            self.siblings = _read_siblings(text, node)
         rows: list[ArgumentRow] = []
-        for place in shown:
-            name = self._read_name(text, node.names[place], places) if is_object else _Name.of(f"[{place}]")
-            row = self._make_argument_row(name, text, node.values[place], places, depth)
-            rows.append(_warn_of_repeat(row) if is_object and times[names[place]] > 1 else row)
-        self._leave_out(len(chosen) - len(rows), "argument", "arguments", "")
-        self.siblings = before
-        # If a name occurs twice, the order stays: programs take the first or the last.
-        return tuple(rows if not is_object or len(times) < len(names) else sorted(rows, key=_is_tall))
+        for index in shown:
+            name = self._read_name(text, node.names[index], places) if is_object else _RowName.make(f"[{index}]")
+            row = self._make_argument_row(name, text, node.values[index], places, depth)
+            is_repeated = is_object and name_counts[names[index]] > 1
+            rows.append(_warn_of_repeat(row) if is_repeated else row)
+        self._note_unshown(len(chosen) - len(rows), "argument", "arguments", "")
+        self.siblings = outer_siblings
+        # Long values go last, unless a name occurs twice: programs take the first or the last, so the order matters.
+        has_repeats = len(name_counts) < len(names)
+        return tuple(rows if not is_object or has_repeats else sorted(rows, key=_is_long_value))
 
-    def _read_name(self, text: str, node: JsonNode, places: _Places) -> _Name:
+    def _read_name(self, text: str, node: JsonNode, places: _QuotedPlaces) -> _RowName:
+        """Read the name of a member, shortened if it is long."""
         decoded = decode_text(text, node)
-        name = decoded if self.whole else decoded[:_SHORT]
-        self._leave_out(len(decoded) - len(name), "character", "characters", "a name")
+        name = decoded if self.whole else decoded[:_SHORT_TEXT]
+        self._note_unshown(len(decoded) - len(name), "character", "characters", "a name")
         inside = clip_places(_decode_places(text, node, places), 0, len(name))
-        return _Name((name,), (self._cut(name, self._claim(inside)),))
+        return _RowName((name,), (self._cut_passages(name, self._continue_marks(inside)),))
 
-    def _make_argument_row(self, name: _Name, text: str, node: JsonNode, places: _Places, depth: int) -> ArgumentRow:
-        """Make the row of an argument; objects that hold one member alone become names of one path."""
+    def _make_argument_row(
+        self, name: _RowName, text: str, node: JsonNode, places: _QuotedPlaces, depth: int
+    ) -> ArgumentRow:
+        """Make the row of an argument.
+
+        Objects with a single member do not get rows of their own: their names become one path. JSON inside of a text is
+        read too, and the row says how long the text was.
+        """
         while node.kind == "object" and len(node.values) == 1 and len(name.path) < _LONGEST_PATH:
             inner = self._read_name(text, node.names[0], places)
-            name, node = _Name(name.path + inner.path, name.passages + inner.passages), node.values[0]
+            name, node = _RowName(name.path + inner.path, name.passages + inner.passages), node.values[0]
         if node.kind == "text" and depth < _MOST_NESTED:
             decoded = decode_text(text, node)
-            packed = read_places(decoded) if decoded[:1] in ("{", "[") else None
-            if packed is not None and packed.values:
-                row = self._make_argument_row(name, decoded, packed, _decode_places(text, node, places), depth + 1)
+            inner_node = read_places(decoded) if decoded[:1] in ("{", "[") else None
+            if inner_node is not None and inner_node.values:
+                row = self._make_argument_row(name, decoded, inner_node, _decode_places(text, node, places), depth + 1)
                 return replace(row, was_text=len(decoded.encode(errors="surrogatepass")))
         value, problems = self._read_value(name.path[-1], text, node, places, depth)
         return ArgumentRow(path=name.path, names=name.passages, value=value, findings=problems)
 
     # ------------------------------------------------------------ values
 
-    def _read_value(self, name: str, text: str, node: JsonNode, places: _Places, depth: int) -> _Read:
-        """Read any value; one that fits in a line becomes plain, and what holds others goes to ``_read_holder``."""
+    def _read_value(self, name: str, text: str, node: JsonNode, places: _QuotedPlaces, depth: int) -> _ValueAndProblems:
+        """Read any value: a text, a value that is written in one line, or else an object or a list."""
         if node.kind == "text":
             decoded = decode_text(text, node)
-            value, problems = self._read_text(name, decoded, self._claim(_decode_places(text, node, places)))
-            return value, (*problems, *_name_unseen(decoded))
+            value, problems = self._read_text(name, decoded, self._continue_marks(_decode_places(text, node, places)))
+            return value, (*problems, *_find_unseen_characters(decoded))
         written = text[node.start : node.end]
         line = written if node.kind == "literal" or not node.values else _write_in_line(node, written)
         if line is None:
-            return self._read_holder(name, text, node, places, depth)
-        inside = self._claim(clip_places(places, node.start, node.end))
-        whole_line = inside if line == written else [replace(place, start=0, end=len(line)) for place in inside]
-        return PlainValue(passages=self._cut(line, whole_line), remark=_remark(node, written)), ()
+            return self._read_container(name, text, node, places, depth)
+        inside = self._continue_marks(clip_places(places, node.start, node.end))
+        # Where the line is written anew, places in it are not known: a quotation then marks all of it.
+        line_places = inside if line == written else [replace(place, start=0, end=len(line)) for place in inside]
+        return PlainValue(passages=self._cut_passages(line, line_places), remark=_make_remark(node, written)), ()
 
-    def _read_holder(self, name: str, text: str, node: JsonNode, places: _Places, depth: int) -> _Read:
-        """Read an object or a list: a table, a list, rows, or JSON where it holds or nests too much."""
+    def _read_container(
+        self, name: str, text: str, node: JsonNode, places: _QuotedPlaces, depth: int
+    ) -> _ValueAndProblems:
+        """Read an object or a list: as a table, a list or rows; as JSON if it nests too deep or has too many values."""
         columns = _find_columns(text, node) if node.kind == "array" else ()
-        if columns and self._affords(len(node.values) * len(columns), _MOST_RECORDS * len(columns)):
+        if columns and self._has_rows_left(len(node.values) * len(columns), _MOST_RECORDS * len(columns)):
             return self._make_records(name, text, node, places, columns)
-        is_list = node.kind == "array" and all(value.kind in ("text", "literal") for value in node.values)
-        if is_list and self._affords(len(node.values), _MOST_ROWS):
+        is_flat_list = node.kind == "array" and all(value.kind in ("text", "literal") for value in node.values)
+        if is_flat_list and self._has_rows_left(len(node.values), _MOST_ROWS):
             return self._make_list(name, text, node, places, depth)
-        is_affordable = self._affords(len(node.values), _MOST_ROWS)
-        if depth < _MOST_NESTED and is_affordable:
+        has_rows_left = self._has_rows_left(len(node.values), _MOST_ROWS)
+        if depth < _MOST_NESTED and has_rows_left:
             return NestedValue(rows=self.draw_rows(text, node, places, depth + 1), total=len(node.values)), ()
         written = text[node.start : node.end]
-        inside = self._claim(clip_places(places, node.start, node.end))
-        # As one text where there are too many values: each line of code is a value too.
-        make = self._make_code if is_affordable else self._make_prose
-        return make(name, written, inside), tuple(_name_unseen(written))
+        inside = self._continue_marks(clip_places(places, node.start, node.end))
+        # JSON of too many values is one text and not lines of code, each of which would be a row of the page too.
+        make_value = self._make_code if has_rows_left else self._make_prose
+        return make_value(name, written, inside), tuple(_find_unseen_characters(written))
 
-    def _affords(self, number: int, at_first: int) -> bool:
-        """Return whether so many more values can be shown as rows: a page of a million is no easier to read."""
-        return min(number, number if self.whole else at_first) <= self.rows_left
+    def _has_rows_left(self, number: int, at_first: int) -> bool:
+        """Return whether ``number`` values can be shown as rows, of which only ``at_first`` are shown at first.
 
-    def _make_list(self, name: str, text: str, node: JsonNode, places: _Places, depth: int) -> _Read:
+        The rows of a call are bounded, because nobody reads a page of a million.
+        """
+        needed = number if self.whole else min(number, at_first)
+        return needed <= self.rows_left
+
+    def _make_list(self, name: str, text: str, node: JsonNode, places: _QuotedPlaces, depth: int) -> _ValueAndProblems:
+        """Make the value of a list without objects and lists in it; of a long list, only the first values at first."""
         shown = node.values if self.whole else node.values[:_MOST_ROWS]
-        self._leave_out(len(node.values) - len(shown), "value", "values", name)
+        self._note_unshown(len(node.values) - len(shown), "value", "values", name)
         self.rows_left -= len(shown)
-        read = [self._read_value(name, text, value, places, depth) for value in shown]
-        problems = dict.fromkeys(problem for _, problems in read for problem in problems)
-        return ListValue(values=tuple(value for value, _ in read), total=len(node.values)), tuple(problems)
+        results = [self._read_value(name, text, value, places, depth) for value in shown]
+        distinct_problems = dict.fromkeys(problem for _, problems in results for problem in problems)
+        return ListValue(values=tuple(value for value, _ in results), total=len(node.values)), tuple(distinct_problems)
 
-    def _make_records(self, name: str, text: str, node: JsonNode, places: _Places, columns: tuple[str, ...]) -> _Read:
-        """Make the table of a list of objects; of many, only the first are shown, unless the call is shown whole."""
+    def _make_records(
+        self, name: str, text: str, node: JsonNode, places: _QuotedPlaces, columns: tuple[str, ...]
+    ) -> _ValueAndProblems:
+        """Make the table of a list of objects; of a long list, only the first objects at first."""
         total = len(node.values)
-        # One or two more are no reason to leave any out.
+        # One or two records more than the limit are shown too.
         shown = node.values if self.whole or total <= _MOST_RECORDS + 2 else node.values[:_MOST_RECORDS]
         rows = tuple(self._read_record(text, record, places, columns) for record in shown)
         self.rows_left -= len(rows) * len(columns)
-        self._leave_out(total - len(rows), "record", "records", name)
+        self._note_unshown(total - len(rows), "record", "records", name)
         repeats = tuple(_list_repeats(text, node, columns))
         value = RecordsValue(columns=columns, rows=rows, repeats=repeats, total=total)
-        return value, tuple(_name_unseen(text[node.start : node.end]))
+        return value, tuple(_find_unseen_characters(text[node.start : node.end]))
 
     def _read_record(
-        self, text: str, record: JsonNode, places: _Places, columns: Sequence[str]
+        self, text: str, record: JsonNode, places: _QuotedPlaces, columns: Sequence[str]
     ) -> tuple[PlainValue | ProseValue | None, ...]:
+        """Read the cells of a row of a table; ``None`` for a column that the record does not have."""
         cells = {decode_text(text, name): value for name, value in zip(record.names, record.values, strict=True)}
         return tuple(self._read_cell(text, cells[name], places) if name in cells else None for name in columns)
 
-    def _read_cell(self, text: str, node: JsonNode, places: _Places) -> PlainValue | ProseValue:
+    def _read_cell(self, text: str, node: JsonNode, places: _QuotedPlaces) -> PlainValue | ProseValue:
         """Read a cell of a table; quotations are not marked in JSON that is written anew to fit in a line."""
         if node.kind != "text":
             written = text[node.start : node.end]
             flat = flatten_json(written)
-            inside = self._claim(clip_places(places, node.start, node.end))
+            inside = self._continue_marks(clip_places(places, node.start, node.end))
             return PlainValue(
-                passages=self._cut(flat, inside if flat == written else ()), remark=_remark(node, written)
+                passages=self._cut_passages(flat, inside if flat == written else ()), remark=_make_remark(node, written)
             )
-        decoded, inside = decode_text(text, node), self._claim(_decode_places(text, node, places))
+        decoded, inside = decode_text(text, node), self._continue_marks(_decode_places(text, node, places))
         if "\n" in decoded:
-            return ProseValue(passages=self._cut(decoded, inside))
+            return ProseValue(passages=self._cut_passages(decoded, inside))
         return self._make_plain(decoded, inside)
 
-    def _read_text(self, name: str, text: str, places: _Places) -> _Read:
+    def _read_text(self, name: str, text: str, places: _QuotedPlaces) -> _ValueAndProblems:
         """Read a text as the bytes, patch, code, Markdown or prose that it is, and list what is wrong with it."""
         raw = decode_bytes(name, text)
         if raw is not None:
             return self._make_bytes(name, text, places, raw), ()
         patch = read_patch(text) if "\n" in text else None
-        if patch is not None and self._cut_text(name, text) == text:
+        if patch is not None and self._shorten_text(name, text) == text:
             return self._make_patch(text, places, patch)
-        path = next((self.siblings[word] for word in _PATHS if word in self.siblings), "")
+        # What other arguments say about this text: the file that is written, and the language.
+        path = next((self.siblings[word] for word in _PATH_NAMES if word in self.siblings), "")
         stated_language = self.siblings.get("language", self.siblings.get("lang", ""))
         language = "" if patch is not None else find_language(name, text, path, stated_language)
         if language is not None:
             return self._make_code(name, text, places, language), ()
         if is_markdown(name, text, path):
-            shown = self._cut_text(name, text)
-            source = self._cut(shown, clip_places(places, 0, len(shown)))
-            blocks = render_markdown(text) if shown == text and self._claim_parsing(text) else ()
+            shown = self._shorten_text(name, text)
+            source = self._cut_passages(shown, clip_places(places, 0, len(shown)))
+            blocks = render_markdown(text) if shown == text and self._spend_parsing(text) else ()
             rest, lines = len(text) - len(shown), text.count("\n") + 1
             return MarkdownValue(source=source, blocks=blocks, lines=lines, rest=rest), ()
-        if "\n" in text or (len(text) > _LONG_LINE and " " in text) or len(text) > _SHORT:
+        if "\n" in text or (len(text) > _LONGEST_PLAIN_LINE and " " in text) or len(text) > _SHORT_TEXT:
             return self._make_prose(name, text, places), ()
         return self._make_plain(text, places), ()
 
-    def _make_plain(self, text: str, places: _Places) -> PlainValue:
-        return _make_plain_text(text, self._cut(text, places))
+    def _make_plain(self, text: str, places: _QuotedPlaces) -> PlainValue:
+        """Make the value of a short text in one line."""
+        return _make_plain_text(text, self._cut_passages(text, places))
 
-    def _make_prose(self, name: str, text: str, places: _Places) -> ProseValue:
-        shown = self._cut_text(name, text)
-        return ProseValue(passages=self._cut(shown, clip_places(places, 0, len(shown))), rest=len(text) - len(shown))
+    def _make_prose(self, name: str, text: str, places: _QuotedPlaces) -> ProseValue:
+        """Make the value of a text to read, shortened if it is long."""
+        shown = self._shorten_text(name, text)
+        return ProseValue(
+            passages=self._cut_passages(shown, clip_places(places, 0, len(shown))), rest=len(text) - len(shown)
+        )
 
-    def _make_patch(self, text: str, places: _Places, patch: RawPatch) -> _Read:
+    def _make_patch(self, text: str, places: _QuotedPlaces, patch: RawPatch) -> _ValueAndProblems:
         """Make the value of a patch, and list its faults as findings.
 
         A file can have the header lines ``---`` and ``+++``; only one of them is counted.
@@ -383,61 +418,63 @@ class _Builder:
         kinds = Counter(line.kind for line in patch.lines)
         files = sum(line.kind == "file" and not text.startswith("--- ", line.start) for line in patch.lines)
         value = PatchValue(lines=lines, files=files, added=kinds["plus"], removed=kinds["minus"])
-        problems = (Finding(state="warning", word="the patch is damaged", text=text) for text in patch.problems)
+        problems = (Finding(state="warning", word="the patch is damaged", text=problem) for problem in patch.problems)
         return value, tuple(problems)
 
-    def _make_code(self, name: str, text: str, places: _Places, language: str = "") -> CodeValue | ProseValue:
+    def _make_code(self, name: str, text: str, places: _QuotedPlaces, language: str = "") -> CodeValue | ProseValue:
         """Make the value of code in lines; a text of too many lines becomes prose."""
         if text.count("\n") > _MOST_LINES:
             return self._make_prose(name, text, places)
-        shown = self._cut_text(name, text)
-        spans = list_spans(shown, language) if language and self._claim_parsing(shown) else ()
+        shown = self._shorten_text(name, text)
+        spans = list_spans(shown, language) if language and self._spend_parsing(shown) else ()
         passages = cut_passages(shown, clip_places(places, 0, len(shown)), spans)
         self._note_marked(passages)
         self.texts += shown.split("\n")
         return CodeValue(language=language, lines=cut_lines(passages), rest=len(text) - len(shown))
 
-    def _make_bytes(self, name: str, text: str, places: _Places, raw: bytes) -> BytesValue:
-        """Make the value of base64: of its bytes, the size, the digest and the beginning, as text or as figures."""
-        like = name_beginning(raw)
-        decoded = None if like else read_as_text(raw)
+    def _make_bytes(self, name: str, text: str, places: _QuotedPlaces, raw: bytes) -> BytesValue:
+        """Make the value of base64: size and digest of its bytes, and how they begin, as text or in hexadecimal."""
+        file_type = name_file_type(raw)
+        decoded = None if file_type else read_as_text(raw)
         if not self.whole:
             self.unshown.append(f"{len(raw):,} bytes of {name}")
         return BytesValue(
             size=len(raw),
             length=len(text),
             digest=sha256(raw).hexdigest(),
-            head=list_figures(raw) if decoded is None else (),
-            like=like,
+            head=list_hex_lines(raw) if decoded is None else (),
+            like=file_type,
             decoded=None if decoded is None else _draw_decoded(decoded),
-            passages=self._cut(text, places) if self.whole else (),
+            passages=self._cut_passages(text, places) if self.whole else (),
         )
 
     # ------------------------------------------------------------ what is shown, and what is not
 
-    def _cut_text(self, name: str, text: str) -> str:
-        """Return as much of a text as is shown, and note what is not."""
-        if self.whole or len(text) <= _SHORT:
+    def _shorten_text(self, name: str, text: str) -> str:
+        """Return the beginning of a text that is shown at first, and note how much is not shown."""
+        if self.whole or len(text) <= _SHORT_TEXT:
             return text
-        shown = text[: max(_SHORT, self.left)]
-        self.left = max(0, self.left - len(shown))
-        self._leave_out(len(text) - len(shown), "character", "characters", name)
+        shown = text[: max(_SHORT_TEXT, self.characters_left)]
+        self.characters_left = max(0, self.characters_left - len(shown))
+        self._note_unshown(len(text) - len(shown), "character", "characters", name)
         return shown
 
-    def _claim_parsing(self, text: str) -> bool:
-        """Count a text for a lexer or a parser (``parsed_left``), and return whether they may look at it."""
+    def _spend_parsing(self, text: str) -> bool:
+        """Count a text against ``parsed_left``, and return whether a lexer or a parser may read it."""
         self.parsed_left -= len(text)
         return self.parsed_left >= 0
 
-    def _leave_out(self, number: int, one: str, many: str, name: str) -> None:
+    def _note_unshown(self, number: int, singular: str, plural: str, name: str) -> None:
+        """Note that ``number`` things of a value are not shown, if it is above 0; ``name`` is that of the value."""
         if number > 0:
-            self.unshown.append(f"{number:,} {one if number == 1 else many}{f' of {name}' if name else ''}")
+            self.unshown.append(f"{number:,} {singular if number == 1 else plural}{f' of {name}' if name else ''}")
 
-    def _claim(self, places: _Places) -> list[QuotedPlace]:
-        """Let a quotation that runs through several values begin in the first one, and end in each."""
+    def _continue_marks(self, places: _QuotedPlaces) -> list[QuotedPlace]:
+        """Let a quotation that runs through several values begin only in the first of them, and end in each of them."""
         return [replace(place, begins=place.number not in self.marked, ends=True) for place in places]
 
-    def _cut(self, text: str, places: _Places) -> tuple[Passage, ...]:
+    def _cut_passages(self, text: str, places: _QuotedPlaces) -> tuple[Passage, ...]:
+        """Cut a text that is shown into passages at its quotations, and note the text and the quotations."""
         self.texts.append(text)
         passages = cut_passages(text, places)
         self._note_marked(passages)
@@ -449,16 +486,20 @@ class _Builder:
             self.marked.update(passage.begins)
 
 
-_TALL = 12
-"""Lines above which a value comes after the shorter ones, so that ``database prod`` is on the first screen."""
+_MOST_SHORT_LINES = 12
+"""Lines above which a value comes after the shorter ones, so that an important short one is on the first screen."""
 
 
-def _is_tall(row: ArgumentRow) -> bool:
-    return _estimate_lines(row.value) > _TALL
+def _is_long_value(row: ArgumentRow) -> bool:
+    """Return whether the value of a row takes so many lines that it comes after the shorter ones."""
+    return _estimate_lines(row.value) > _MOST_SHORT_LINES
 
 
 def _estimate_lines(value: CallValue) -> int:
-    """Estimate the lines that a value takes on a page, with what is not shown yet: an order that changes is no help."""
+    """Estimate the lines that a value takes on a page.
+
+    Lines that are not shown yet count too, so that the order of the rows stays the same when more is shown.
+    """
     match value:
         case PlainValue():
             lines = 1
@@ -474,7 +515,7 @@ def _estimate_lines(value: CallValue) -> int:
         case RecordsValue():
             lines = 1 + value.total
         case BytesValue():
-            lines = _TALL + 1
+            lines = _MOST_SHORT_LINES + 1
         case ListValue():
             lines = sum(map(_estimate_lines, value.values))
         case NestedValue():
@@ -483,24 +524,30 @@ def _estimate_lines(value: CallValue) -> int:
 
 
 def _warn_of_repeat(row: ArgumentRow) -> ArgumentRow:
+    """Add to a row the finding that its name occurs twice in the object."""
     problem = Finding(state="failed", word="this name stands twice", text="programs take the first or the last")
     return replace(row, findings=(*row.findings, problem))
 
 
 def _read_siblings(text: str, node: JsonNode) -> Mapping[str, str]:
+    """Read the short texts of an object, by their names in lower case: they may name the language or file of a text."""
     pairs = zip(node.names, node.values, strict=True)
-    short = [(name, value) for name, value in pairs if value.kind == "text" and value.end - value.start < _SHORT]
+    short = [(name, value) for name, value in pairs if value.kind == "text" and value.end - value.start < _SHORT_TEXT]
     return {decode_text(text, name).lower(): decode_text(text, value) for name, value in short}
 
 
 def _draw_decoded(decoded: str) -> CodeValue:
+    """Make the value of a text that was decoded from base64: its beginning as lines of code."""
     shown = decoded[:_LONGEST_DECODED]
     spans = list_spans(shown, find_language("", decoded, "", "") or "")
     return CodeValue(language="", lines=cut_lines(cut_passages(shown, (), spans)), rest=len(decoded) - len(shown))
 
 
 def _write_in_line(node: JsonNode, written: str) -> str | None:
-    """Write a list of numbers, and of lists of them, in one line; ``None`` for a longer one and any other value."""
+    """Write a list of numbers, also with lists of numbers in it, in one line.
+
+    ``None`` for a list that does not fit in a line, or that holds texts or objects, and for an object.
+    """
     if node.kind != "array" or len(written) > 20 * _MOST_IN_LINE or _holds_texts(node):
         return None
     flat = re.sub(r"\s+", "", written).replace(",", ", ")
@@ -508,8 +555,8 @@ def _write_in_line(node: JsonNode, written: str) -> str | None:
 
 
 def _decode_places(text: str, node: JsonNode, places: Sequence[QuotedPlace]) -> list[QuotedPlace]:
-    """Convert places in the JSON source to places in the decoded text of this text node; others are left out."""
-    # clip_places counts from the beginning of the part, and find_decoded wants places in the whole source.
+    """Convert places in JSON to places in the decoded text of one of its strings; places outside of it are left out."""
+    # ``clip_places`` counts from the beginning of the part, and ``find_decoded`` needs places in the whole JSON.
     inside = clip_places(places, node.start + 1, node.end - 1)
     return [
         replace(
@@ -522,11 +569,15 @@ def _decode_places(text: str, node: JsonNode, places: Sequence[QuotedPlace]) -> 
 
 
 def _holds_texts(node: JsonNode) -> bool:
+    """Return whether a list or an object holds a text or an object, at any depth."""
     return any(value.kind in ("text", "object") or _holds_texts(value) for value in node.values)
 
 
 def _find_columns(text: str, node: JsonNode) -> tuple[str, ...]:
-    """Find the columns of a list of objects whose members are short; none where it is no table."""
+    """Find the columns of a list that can be shown as a table; none if it cannot.
+
+    A table is of two or more objects with few and short members, none of which occurs twice in one object.
+    """
     if len(node.values) < 2 or not all(record.kind == "object" and record.names for record in node.values):
         return ()
     columns: dict[str, None] = {}
@@ -538,47 +589,55 @@ def _find_columns(text: str, node: JsonNode) -> tuple[str, ...]:
         if len(columns) > _MOST_COLUMNS:
             return ()
     cells = (cell for record in node.values for cell in record.values)
-    if any(
-        cell.end - cell.start > 2 * _SHORT or (cell.values and cell.end - cell.start > _MOST_IN_LINE) for cell in cells
-    ):
+    if any(_is_too_long_for_table(cell) for cell in cells):
         return ()
     return tuple(columns)
 
 
+def _is_too_long_for_table(cell: JsonNode) -> bool:
+    """Return whether a value is too long for a cell of a table; a list or an object has to fit in a line."""
+    length = cell.end - cell.start
+    return length > 2 * _SHORT_TEXT or (bool(cell.values) and length > _MOST_IN_LINE)
+
+
 def _make_plain_text(text: str, passages: tuple[Passage, ...]) -> PlainValue:
     """Make the value of a short text; in quotes where it could be taken for a number or for another value."""
-    is_quoted = text != "" and (text != text.strip() or _LOOKS_OTHER.fullmatch(text) is not None)
+    is_quoted = text != "" and (text != text.strip() or _LOOKS_LIKE_OTHER_VALUE.fullmatch(text) is not None)
     remark = "" if text.strip() else f"{len(text):,} blanks" if text else "empty text"
     return PlainValue(passages=passages, is_quoted=is_quoted, remark=remark)
 
 
 def _list_repeats(text: str, node: JsonNode, columns: Sequence[str]) -> Iterator[Repeated]:
-    """Yield the columns that hold few values, each with how often; in a short table they are seen."""
-    if len(node.values) <= _MOST_RECORDS:
+    """Yield the columns of a long table that hold at most four distinct values, each value with its number of rows."""
+    if len(node.values) <= _MOST_RECORDS:  # a reader sees this in a short table
         return
-    counts: dict[str, Counter[str]] = {column: Counter() for column in columns}
-    first: dict[str, JsonNode] = {}
+    counts_by_column: dict[str, Counter[str]] = {column: Counter() for column in columns}
+    node_by_json: dict[str, JsonNode] = {}
     for record in node.values:
         for name, value in zip(record.names, record.values, strict=True):
             written = text[value.start : value.end]
-            counts[decode_text(text, name)][written] += 1
-            first.setdefault(written, value)
-    for column, count in counts.items():
-        if len(count) <= 4:
-            values = tuple((_draw_repeated(text, first[written]), times) for written, times in count.most_common())
+            counts_by_column[decode_text(text, name)][written] += 1
+            node_by_json.setdefault(written, value)
+    for column, counts in counts_by_column.items():
+        if len(counts) <= 4:
+            values = tuple(
+                (_draw_repeated(text, node_by_json[written]), times) for written, times in counts.most_common()
+            )
             yield Repeated(column=column, values=values)
 
 
 def _draw_repeated(text: str, node: JsonNode) -> PlainValue:
+    """Make the plain value of a cell that occurs in several rows, without quotations."""
     written = text[node.start : node.end]
     shown = decode_text(text, node) if node.kind == "text" else flatten_json(written)
     passages = cut_passages(shown, ())
     if node.kind == "text":
         return _make_plain_text(shown, passages)
-    return PlainValue(passages=passages, remark=_remark(node, written))
+    return PlainValue(passages=passages, remark=_make_remark(node, written))
 
 
-def _remark(node: JsonNode, written: str) -> str:
+def _make_remark(node: JsonNode, written: str) -> str:
+    """Write a remark on a value: that it is empty, or a number too large for some programs; empty for any other."""
     if node.kind in ("object", "array"):
         return "" if node.values else "no members" if node.kind == "object" else "empty list"
     if re.fullmatch(r"-?\d{16,}", written) and (len(written) > 20 or abs(int(written)) > 2**53):
@@ -586,48 +645,55 @@ def _remark(node: JsonNode, written: str) -> str:
     return ""
 
 
-def _name_unseen(text: str) -> Iterator[Finding]:
-    """Name the characters that nobody sees, those first that turn the direction of the text."""
+def _find_unseen_characters(text: str) -> Iterator[Finding]:
+    """Yield findings about the invisible characters of a text: those that turn its direction first, then all others.
+
+    Invisible characters that are a part of an emoji are left out.
+    """
     if text.isascii():
         return
     counts = Counter(
         char
-        for place, char in enumerate(text)
-        if not char.isascii() and is_unseen(char) and not belongs_to_picture(text, place)
+        for index, char in enumerate(text)
+        if not char.isascii() and is_unseen(char) and not belongs_to_picture(text, index)
     )
     turned = "the direction of the text is turned, so letters are seen in another order than they are sent in"
     for state, word, chars in (
-        ("failed", turned, [char for char in counts if char in _TURNS]),
-        ("warning", "characters that nobody sees", [char for char in counts if char not in _TURNS]),
+        ("failed", turned, [char for char in counts if char in _DIRECTION_CHARACTERS]),
+        ("warning", "characters that nobody sees", [char for char in counts if char not in _DIRECTION_CHARACTERS]),
     ):
         if chars:
-            named = ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars[:4])
+            names = ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars[:4])
             more = f" and {len(chars) - 4} others" if len(chars) > 4 else ""
-            yield Finding(state=state, word=word, text=f"{sum(counts[char] for char in chars):,} times: {named}{more}")
+            yield Finding(state=state, word=word, text=f"{sum(counts[char] for char in chars):,} times: {names}{more}")
 
 
-def _add_findings(row: ArgumentRow, findings: Sequence[PlacedFinding], within: str) -> ArgumentRow:
-    """Add to a row what was found in it, and say where in it."""
-    place = f"{within}{row.path[0]}"
+def _add_findings(row: ArgumentRow, findings: Sequence[PlacedFinding], prefix: str) -> ArgumentRow:
+    """Add to a row the findings about its value, and about values inside of it, of which their text says where.
+
+    ``prefix`` is what findings write before the name of a row, such as ``arguments.``.
+    """
+    row_place = f"{prefix}{row.path[0]}"
     added: list[Finding] = []
     for placed in findings:
-        rest = placed.place.removeprefix(place)
-        if placed.place.startswith(place) and rest[:1] in ("", ".", "["):
-            at = rest.removeprefix(".")
-            text = f"{placed.finding.text}{f' in {at}' if at and placed.finding.text else ''}"
+        inner_path = placed.place.removeprefix(row_place)
+        if placed.place.startswith(row_place) and inner_path[:1] in ("", ".", "["):
+            inner_name = inner_path.removeprefix(".")
+            text = f"{placed.finding.text}{f' in {inner_name}' if inner_name and placed.finding.text else ''}"
             added.append(replace(placed.finding, text=text))
     return replace(row, findings=(*added, *row.findings)) if added else row
 
 
 def _summarise(rows: Sequence[ArgumentRow]) -> str:
-    """Say in a few words what a call consists of: its title was written by the agent."""
-    parts = [part for row in rows if (part := _describe(row.value))]
+    """Say in a few words what a call consists of, because its title was written by the agent and may mislead."""
+    descriptions = [_describe_value(row.value) for row in rows]
+    parts = [description for description in descriptions if description]
     if len(rows) != 1 or not parts:
         parts.insert(0, f"{len(rows):,} {'argument' if len(rows) == 1 else 'arguments'}" if rows else "no arguments")
     return "; ".join(parts[:4])
 
 
-def _describe(value: CallValue) -> str:
+def _describe_value(value: CallValue) -> str:
     """Describe a value in a few words; empty for a kind that a summary leaves out, such as plain values and lists."""
     if isinstance(value, PatchValue):
         changes = f"+{value.added:,} \N{MINUS SIGN}{value.removed:,} lines"

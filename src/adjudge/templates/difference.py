@@ -14,7 +14,7 @@ MOST_LINES = 2_000
 MOST_WORDS = 400
 """Words of a changed line that are compared one by one; a longer one is shown as changed altogether."""
 
-AROUND = 2
+EQUAL_LINES_AROUND = 2
 """Equal lines that are kept beside each change."""
 
 
@@ -45,7 +45,7 @@ class NamedText:
     name: str
     text: str
     place: str = field(compare=False)
-    """The name with its numbers in lists, which move as soon as one before it is put in."""
+    """The name with positions in lists, which change as soon as a value is put in before; so it is not compared."""
 
 
 def make_difference(before: str, after: str) -> tuple[DiffLine, ...]:
@@ -61,7 +61,7 @@ def make_difference(before: str, after: str) -> tuple[DiffLine, ...]:
 def make_value_difference(before: Sequence[NamedText], after: Sequence[NamedText]) -> tuple[DiffLine, ...]:
     """Compare values by their names and lines; without a line where they are equal.
 
-    Each line of a value stands below its name, so no value can look like the name or the line of another.
+    The name of each value is a line above its own lines, so no value can look like the name or a line of another.
     """
     if before == after:
         return ()
@@ -69,27 +69,29 @@ def make_value_difference(before: Sequence[NamedText], after: Sequence[NamedText
 
 
 def _compare_values(old: Sequence[NamedText], new: Sequence[NamedText]) -> Iterator[DiffLine]:
-    for equal, start, end, first, last in _find_blocks(old, new, MOST_LINES):
-        if equal:
-            yield from _list_lines("same", new[first:last])
+    """Yield the lines of values that are in both, and the differences of all others, in their order."""
+    for is_equal, old_start, old_end, new_start, new_end in _find_blocks(old, new, MOST_LINES):
+        if is_equal:
+            yield from _list_lines("same", new[new_start:new_end])
         else:
-            yield from _compare_changed_values(old[start:end], new[first:last])
+            yield from _compare_changed_values(old[old_start:old_end], new[new_start:new_end])
 
 
 def _compare_changed_values(old: Sequence[NamedText], new: Sequence[NamedText]) -> Iterator[DiffLine]:
-    """Compare values none of which is in both: those of one name with each other."""
-    names = [value.name for value in old], [value.name for value in new]
-    for equal, start, end, first, last in _find_blocks(*names, MOST_LINES):
-        if not equal:
-            yield from _list_lines("minus", old[start:end])
-            yield from _list_lines("plus", new[first:last])
+    """Compare values that are not equal: the texts of two values with the same name are compared line by line."""
+    old_names, new_names = [value.name for value in old], [value.name for value in new]
+    for is_same_name, old_start, old_end, new_start, new_end in _find_blocks(old_names, new_names, MOST_LINES):
+        if not is_same_name:
+            yield from _list_lines("minus", old[old_start:old_end])
+            yield from _list_lines("plus", new[new_start:new_end])
             continue
-        for was, now in zip(old[start:end], new[first:last], strict=True):
-            yield _make_line("same", now.place, is_name=True)
-            yield from _compare_texts(was.text, now.text)
+        for old_value, new_value in zip(old[old_start:old_end], new[new_start:new_end], strict=True):
+            yield _make_line("same", new_value.place, is_name=True)
+            yield from _compare_texts(old_value.text, new_value.text)
 
 
 def _list_lines(kind: Literal["same", "minus", "plus"], values: Sequence[NamedText]) -> Iterator[DiffLine]:
+    """Yield the name and the lines of each value, all of one kind."""
     changed = kind != "same"
     for value in values:
         yield _make_line(kind, value.place, changed=changed, is_name=True)
@@ -97,68 +99,86 @@ def _list_lines(kind: Literal["same", "minus", "plus"], values: Sequence[NamedTe
 
 
 def _compare_texts(before: str, after: str) -> Iterator[DiffLine]:
-    # At line feeds alone: what else ends a line stays in it, and is marked where it was changed.
+    """Yield the difference of two texts, line by line."""
+    # Split at line feeds alone: a carriage return stays in its line, and is marked where it was changed.
     return _compare_lines(before.split("\n"), after.split("\n"))
 
 
 def _compare_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    for equal, start, end, first, last in _find_blocks(old, new, MOST_LINES):
-        if equal:
-            yield from (_make_line("same", line) for line in new[first:last])
+    """Yield equal lines, and blocks of changed lines with their changed words marked."""
+    for is_equal, old_start, old_end, new_start, new_end in _find_blocks(old, new, MOST_LINES):
+        if is_equal:
+            yield from (_make_line("same", line) for line in new[new_start:new_end])
         else:
-            yield from _compare_changed(old[start:end], new[first:last])
+            yield from _compare_changed(old[old_start:old_end], new[new_start:new_end])
 
 
 def _compare_changed(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    pairs = [compare_words(was, now) for was, now in zip(old, new, strict=False)]
-    yield from (DiffLine(kind="minus", parts=was) for was, _ in pairs)
+    """Yield a block of changed lines: all that were taken out, and then all that were put in.
+
+    The first old line is compared word by word with the first new line, the second with the second, and so on. Lines
+    without a counterpart are marked as a whole.
+    """
+    pairs = [compare_words(old_line, new_line) for old_line, new_line in zip(old, new, strict=False)]
+    yield from (DiffLine(kind="minus", parts=old_parts) for old_parts, _ in pairs)
     yield from (_make_line("minus", line, changed=True) for line in old[len(pairs) :])
-    yield from (DiffLine(kind="plus", parts=now) for _, now in pairs)
+    yield from (DiffLine(kind="plus", parts=new_parts) for _, new_parts in pairs)
     yield from (_make_line("plus", line, changed=True) for line in new[len(pairs) :])
 
 
 def _make_line(
     kind: Literal["same", "minus", "plus"], line: str, *, changed: bool = False, is_name: bool = False
 ) -> DiffLine:
+    """Make a line of a single part."""
     return DiffLine(kind=kind, parts=(DiffPart(text=line, changed=changed),), is_name=is_name)
 
 
-def compare_words(was: str, now: str) -> tuple[tuple[DiffPart, ...], tuple[DiffPart, ...]]:
-    """Compare two lines word by word: the parts of the one that was, and of the one that is now."""
-    old, new = re.findall(r"\s+|\w+|[^\w\s]", was), re.findall(r"\s+|\w+|[^\w\s]", now)
-    before: list[DiffPart] = []
-    after: list[DiffPart] = []
-    for equal, start, end, first, last in _find_blocks(old, new, MOST_WORDS):
-        before += [DiffPart(text="".join(old[start:end]), changed=not equal)] if end > start else []
-        after += [DiffPart(text="".join(new[first:last]), changed=not equal)] if last > first else []
-    return tuple(before), tuple(after)
+def compare_words(old: str, new: str) -> tuple[tuple[DiffPart, ...], tuple[DiffPart, ...]]:
+    """Compare two lines word by word; return the parts of the old line and those of the new line.
+
+    A word is also a run of blanks, or a single punctuation mark.
+    """
+    old_words, new_words = re.findall(r"\s+|\w+|[^\w\s]", old), re.findall(r"\s+|\w+|[^\w\s]", new)
+    old_parts: list[DiffPart] = []
+    new_parts: list[DiffPart] = []
+    for is_equal, old_start, old_end, new_start, new_end in _find_blocks(old_words, new_words, MOST_WORDS):
+        if old_end > old_start:
+            old_parts.append(DiffPart(text="".join(old_words[old_start:old_end]), changed=not is_equal))
+        if new_end > new_start:
+            new_parts.append(DiffPart(text="".join(new_words[new_start:new_end]), changed=not is_equal))
+    return tuple(old_parts), tuple(new_parts)
 
 
 _Block = tuple[bool, int, int, int, int]
-"""Lines that are equal, or are not: whether they are, from and to in the old text, from and to in the new one."""
+"""A block of two sequences: whether it is equal in both, its start and end in the old one, and those in the new one."""
 
 
 def _find_blocks(old: Sequence[Hashable], new: Sequence[Hashable], most: int) -> Iterator[_Block]:
-    """Divide two texts into blocks of equal and of other lines; of more than ``most`` lines, only both ends are."""
+    """Divide two sequences, such as the lines of two texts, into blocks that are equal in both and blocks that differ.
+
+    Of sequences with more than ``most`` items, only the beginning and the end are compared.
+    """
     if max(len(old), len(new)) > most:
-        yield from _find_ends(old, new)
+        yield from _find_equal_ends(old, new)
         return
     from rapidfuzz.distance import LCSseq
 
-    start = first = 0
-    for block in LCSseq.editops(old, new).as_matching_blocks():
-        if block.a > start or block.b > first:
-            yield False, start, block.a, first, block.b
-        start, first = block.a + block.size, block.b + block.size
-        if block.size:
-            yield True, block.a, start, block.b, first
+    old_done = new_done = 0  # how much of each sequence is divided already
+    for equal in LCSseq.editops(old, new).as_matching_blocks():
+        if equal.a > old_done or equal.b > new_done:
+            yield False, old_done, equal.a, new_done, equal.b
+        old_done, new_done = equal.a + equal.size, equal.b + equal.size
+        if equal.size:
+            yield True, equal.a, old_done, equal.b, new_done
 
 
-def _find_ends(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[_Block]:
-    """Divide two texts into their equal beginning, one block of other lines, and their equal end."""
+def _find_equal_ends(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[_Block]:
+    """Divide two sequences into their equal beginning, one block that differs, and their equal end."""
     shorter = min(len(old), len(new))
-    head = next((place for place in range(shorter) if old[place] != new[place]), shorter)
-    tail = next((place for place in range(shorter - head) if old[-1 - place] != new[-1 - place]), shorter - head)
+    head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
+    # What belongs to the equal beginning is not counted again.
+    longest_tail = shorter - head
+    tail = next((index for index in range(longest_tail) if old[-1 - index] != new[-1 - index]), longest_tail)
     if head:
         yield True, 0, head, 0, head
     if head < max(len(old), len(new)) - tail:
@@ -168,16 +188,22 @@ def _find_ends(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[_Bl
 
 
 def _skip_equal(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
-    """Replace long runs of equal lines by one that counts them; the name of a value that changed is kept with it."""
-    names = list(accumulate((place if line.is_name else -1 for place, line in enumerate(lines)), max))
-    kept_places: set[int] = set()
-    for place, line in enumerate(lines):
+    """Replace long runs of equal lines by one line that counts them.
+
+    Beside each change, ``EQUAL_LINES_AROUND`` equal lines of the same value are kept, and the name of the value.
+    """
+    # For each line, the index of the line that names its value; -1 where values have no names.
+    name_indexes = list(accumulate((index if line.is_name else -1 for index, line in enumerate(lines)), max))
+    kept_indexes: set[int] = set()
+    for index, line in enumerate(lines):
         if line.kind != "same":
-            around = range(max(place - AROUND, 0), min(place + AROUND + 1, len(lines)))
-            kept_places |= {names[place], *(each for each in around if names[each] == names[place])}
+            around = range(max(index - EQUAL_LINES_AROUND, 0), min(index + EQUAL_LINES_AROUND + 1, len(lines)))
+            name_index = name_indexes[index]
+            kept_indexes.add(name_index)
+            kept_indexes.update(other for other in around if name_indexes[other] == name_index)
     skipped = 0
-    for place, line in enumerate(lines):
-        if place not in kept_places:
+    for index, line in enumerate(lines):
+        if index not in kept_indexes:
             skipped += 1
             continue
         if skipped:

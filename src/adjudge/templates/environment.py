@@ -1,9 +1,8 @@
-"""The environment of all templates: the one way in which text becomes HTML.
+"""The Jinja environment of all templates: the only way in which text becomes HTML.
 
-Everything that a page shows was written by a model, or by somebody who wants to pass, so the environment is strict by
-construction: every text is escaped and shown without the characters that nobody sees, a name that is not known is an
-error, and the filters that mark a text as HTML do not exist. A template therefore has no way to let a text through,
-and the tests read all of them to see that none switches escaping off.
+Everything that a page shows was written by a model, or by somebody who wants to pass, so the environment is strict:
+every text is escaped and shown without invisible characters, an unknown name is an error, and the filters that mark a
+text as HTML do not exist. So no template can write a text as HTML, and tests check that none switches escaping off.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ _FILTERS = {
     "minute": figures.format_minute,
 }
 
-# They return HTML of what they are given, or mark it as such.
-_REFUSED = ("safe", "escape", "e", "forceescape", "urlize", "xmlattr", "tojson", "striptags")
+# Filters of Jinja that return HTML, or mark a text as HTML.
+_REMOVED_FILTERS = ("safe", "escape", "e", "forceescape", "urlize", "xmlattr", "tojson", "striptags")
 
 
 @cache
@@ -69,7 +68,7 @@ def make_environment(*packages: str) -> Environment:
         auto_reload=False,
         cache_size=-1,
     )
-    for name in _REFUSED:
+    for name in _REMOVED_FILTERS:
         environment.filters.pop(name, None)
     filters: dict[str, Any] = {**_FILTERS, "segment": quote_segment, "stamp": format_stamp, "at": format_place}
     blanks: dict[str, Any] = {
@@ -88,10 +87,10 @@ def make_environment(*packages: str) -> Environment:
 
 
 def convert_output(value: object) -> object:
-    """Convert a value that a template writes: text without unseen characters, a whole number, or HTML of a macro.
+    """Convert a value that a template writes: a text loses its invisible characters; whole numbers and HTML stay.
 
-    Anything else is a mistake in the template, and shown as ``None`` or ``0.30000000000000004`` it would look like a
-    figure: so it raises ``TypeError``.
+    Any other value raises ``TypeError``. It is a mistake in the template, which would show ``None`` or
+    ``0.30000000000000004`` to readers.
     """
     if hasattr(value, "__html__"):
         return value
@@ -100,14 +99,14 @@ def convert_output(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if type(value).__name__.endswith("Undefined"):
-        return value  # raises, with the name that is not known, when it is written
+        return value  # Jinja raises an error with the unknown name when it writes this
     raise TypeError(f"a template shows {value!r}, of type {type(value).__name__}; give it to a filter that says it")
 
 
 def quote_segment(text: object) -> str:
     """Quote a text as one segment of a path, so that no id leads to another page or host."""
     quoted = quote(str(text), safe="")
-    # A segment of dots alone would lead up.
+    # Dots alone, as in "..", would lead to the folder above.
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
 
 
@@ -117,12 +116,12 @@ def format_stamp(moment: datetime) -> str:
 
 
 def format_place(number: float) -> str:
-    """Format a coordinate or length of a drawing: at most three digits after the point, and no exponent."""
+    """Format a coordinate or a length in an SVG drawing: at most three digits after the point, and no exponent."""
     return f"{number:.3f}".rstrip("0").rstrip(".") if number else "0"
 
 
 def make_option(text: str) -> tuple[str, str]:
-    """Make an option of a choice from a text: its value, and what is shown."""
+    """Make an option of a ``select`` element from a text: its value, and the text that is shown, which is the same."""
     return text, text
 
 
@@ -135,22 +134,24 @@ _OPTION = re.compile(r"(?<![^\s'\"(\[{=|])(--?[A-Za-z0-9][\w-]{0,30})(?![\w-])")
 
 
 def split_options(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a text at the options of commands, and say of each part whether it is one.
+    """Split a text at command-line options such as ``-rf``, and yield each part with whether it is an option.
 
-    Browsers break lines after hyphens, and a reader of ``rm -`` at the end of a line can miss the ``rf`` below it.
+    Pages keep an option in one line: browsers break lines after hyphens, and a reader of ``rm -`` at the end of a line
+    can miss the ``rf`` below it.
     """
-    for place, part in enumerate(_OPTION.split(text)):
+    # The pattern has one group, so every second part is an option.
+    for index, part in enumerate(_OPTION.split(text)):
         if part:
-            yield part, place % 2 == 1
+            yield part, index % 2 == 1
 
 
 def count_unseen(text: str) -> int:
-    """Count the characters of a text that cannot be seen, so that a page shows the code of each."""
+    """Count the invisible characters of a text, which ``clean`` replaces; a page shows the code of each."""
     cleaned = clean(text)
-    return 0 if cleaned == text else sum(a != b for a, b in zip(cleaned, text, strict=True))
+    return 0 if cleaned == text else sum(shown != char for shown, char in zip(cleaned, text, strict=True))
 
 
 @cache
 def read_style() -> str:
-    """Read the stylesheet, with the line ends that it was written with on every system: its digest is in the policy."""
+    """Read the stylesheet, with the same line ends on every system: the security policy of reports holds its digest."""
     return files("adjudge.templates").joinpath("style.css").read_bytes().decode("utf-8")

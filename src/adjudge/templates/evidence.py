@@ -23,9 +23,9 @@ class Passage:
     numbers: tuple[int, ...] = ()
     """From 1, in the order in which the quotations were given; empty for what nobody quoted."""
     begins: tuple[int, ...] = ()
-    """Those that begin with this passage: the place to which a reason points."""
+    """The numbers of the quotations that begin with this passage, to which links from the judge's reasons lead."""
     ends: tuple[int, ...] = ()
-    """Those that end with it: where a reader finds the way back."""
+    """The numbers of the quotations that end with this passage, behind which links lead back to the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,10 @@ def mark_evidence(text: str, quotations: Sequence[str]) -> MarkedText:
 
 
 def mark_window(text: str, quotations: Sequence[str], begin: int, end: int) -> MarkedText:
-    """Find each quotation in ``text``, and mark it in the part of it that is shown; those elsewhere are ``unshown``."""
+    """Find each quotation in ``text``, and mark those in the part from ``begin`` to ``end``, which is shown.
+
+    A quotation that begins elsewhere in the text is in ``unshown``.
+    """
     places, missing = find_quotations(text, quotations)
     inside = clip_places(places, begin, end)
     shown = {place.number for place in inside if place.begins}
@@ -82,7 +85,10 @@ def mark_window(text: str, quotations: Sequence[str], begin: int, end: int) -> M
 
 
 def find_quotations(text: str, quotations: Sequence[str]) -> tuple[list[QuotedPlace], dict[int, str]]:
-    """Find where each quotation first occurs, letter for letter; then those that do not, by number."""
+    """Find where each quotation first occurs in a text, letter for letter.
+
+    Returns the places, and the quotations that are not in the text, by their numbers, which count from 1.
+    """
     places: list[QuotedPlace] = []
     missing: dict[int, str] = {}
     for number, quotation in enumerate(quotations[:MOST_QUOTATIONS], 1):
@@ -95,7 +101,7 @@ def find_quotations(text: str, quotations: Sequence[str]) -> tuple[list[QuotedPl
 
 
 def clip_places(places: Iterable[QuotedPlace], start: int, end: int) -> list[QuotedPlace]:
-    """Return the places that lie in a part of a text, as places in that part."""
+    """Return the places that lie in a part of a text, or reach into it, converted to places in that part."""
     return [
         QuotedPlace(
             number=place.number,
@@ -112,38 +118,47 @@ def clip_places(places: Iterable[QuotedPlace], start: int, end: int) -> list[Quo
 def cut_passages(
     text: str, places: Sequence[QuotedPlace] = (), spans: Sequence[tuple[int, int, SpanKind]] = ()
 ) -> tuple[Passage, ...]:
-    """Cut a text into passages at quotations and at ``spans``, which have a kind and do not overlap."""
-    inner = [edge for place in places for edge in (place.start, place.end)]
-    cuts = sorted({0, len(text), *inner, *[edge for start, end, _ in spans for edge in (start, end)]})
-    kinds = {start: kind for start, _, kind in spans}
-    ends = {end: start for start, end, _ in spans}
+    """Cut a text into passages wherever a quotation or a span begins or ends.
+
+    ``places`` are those of quotations, which may overlap. ``spans`` are the start, the end and the kind of parts of
+    code, which do not overlap.
+    """
+    quotation_edges = [edge for place in places for edge in (place.start, place.end)]
+    span_edges = [edge for start, end, _ in spans for edge in (start, end)]
+    cuts = sorted({0, len(text), *quotation_edges, *span_edges})
+    kind_by_start = {start: kind for start, _, kind in spans}
+    span_ends = {end for _, end, _ in spans}
     passages: list[Passage] = []
     kind: SpanKind = ""
-    for first, last in pairwise(cuts):
-        kind = kinds.get(first, "" if first in ends else kind)
-        here = [place for place in places if place.start <= first and last <= place.end]
+    for start, end in pairwise(cuts):
+        # A span goes on through cuts in it until it ends or another one starts.
+        kind = kind_by_start.get(start, "" if start in span_ends else kind)
+        covering = [place for place in places if place.start <= start and end <= place.end]
         passages.append(
             Passage(
-                text=text[first:last],
+                text=text[start:end],
                 kind=kind,
-                numbers=tuple(place.number for place in here),
-                begins=tuple(place.number for place in here if place.begins and place.start == first),
-                ends=tuple(place.number for place in here if place.ends and place.end == last),
+                numbers=tuple(place.number for place in covering),
+                begins=tuple(place.number for place in covering if place.begins and place.start == start),
+                ends=tuple(place.number for place in covering if place.ends and place.end == end),
             )
         )
     return tuple(passages)
 
 
 def cut_lines(passages: Iterable[Passage]) -> tuple[tuple[Passage, ...], ...]:
-    """Cut passages into lines, without the line breaks."""
+    """Cut passages into lines, without the line breaks.
+
+    The first piece of a passage keeps where quotations begin, and its last piece where they end.
+    """
     lines: list[list[Passage]] = [[]]
     for passage in passages:
         pieces = passage.text.split("\n")
-        for number, piece in enumerate(pieces):
-            if number:
+        for index, piece in enumerate(pieces):
+            if index:  # a line break comes before every piece but the first
                 lines.append([])
-            begins = passage.begins if number == 0 else ()
-            ends = passage.ends if number == len(pieces) - 1 else ()
+            begins = passage.begins if index == 0 else ()
+            ends = passage.ends if index == len(pieces) - 1 else ()
             if piece or begins or ends:
                 lines[-1].append(replace(passage, text=piece, begins=begins, ends=ends))
     return tuple(map(tuple, lines))

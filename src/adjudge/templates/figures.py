@@ -36,7 +36,7 @@ def format_share(share: Share) -> str:
 
 
 def format_duration(duration_ms: float | None) -> str:
-    """Format a duration in the unit that fits."""
+    """Format a duration in milliseconds, seconds or minutes; ``None`` is unknown."""
     if duration_ms is None:
         return NOTHING
     if duration_ms < 999.5:

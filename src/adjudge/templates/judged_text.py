@@ -1,7 +1,7 @@
-"""A text that was judged, made into what is shown of it: a transcript, rows, or the text itself.
+"""The view of a text that was judged: a transcript, rows, or the text itself.
 
-Task, context and reference may be anything that JSON holds: messages, passages that were found, records, an agent's
-run, or an object of several of these.
+A task, a context and a reference may be any JSON: messages, passages that were found, records, an agent's run, or an
+object of several of these.
 
 What is shown of a transcript is decided in ``transcript_view.py``, and of a call in ``call_view.py``.
 """
@@ -46,15 +46,15 @@ def open_conversation(text: str) -> Conversation | None:
 def make_content_view(
     content: str, quotations: Sequence[str], findings: Sequence[PlacedFinding], opened: Opened
 ) -> ContentView:
-    """Make the view of what was judged, with the quotations of its judges marked and findings at their places.
+    """Make the view of a judged content: a call, a transcript or a text, with the judges' quotations and findings.
 
-    Of a long text no more is drawn than a window.
+    Of a text that is too long to be drawn at once, only a window is drawn.
     """
     call = None if is_long(content) else make_call_view(content, quotations, findings=findings)
     if call is not None:
         return ContentView(call=call, length=len(content))
     conversation = open_conversation(content)
-    window = opened.find_window("content", content, begins=conversation is None)
+    window = opened.find_window("content", content, shows_first=conversation is None)
     if conversation is not None and window is None:
         most = MOST_DRAWN if is_long(content) else None
         transcript = make_transcript_view(
@@ -70,15 +70,16 @@ def make_judged_text(
 ) -> JudgedText:
     """Make the view of a task, a context or a reference. Its transcripts are numbered on the page from ``first``.
 
-    ``folds=False`` folds steps of transcripts alone, and shows everything else in full. ``judged=False`` does not say
-    what was left out for a judge. Of a long text no more is drawn than a window.
+    With ``folds=False``, only steps of transcripts are folded, and everything else is shown in full. With
+    ``judged=False``, the view does not say what was left out for a judge. Of a text that is too long to be drawn at
+    once, only a window is drawn.
     """
     opened = opened or Opened()
-    begins = is_long(text) and not folds and open_conversation(text) is None
-    window = opened.find_window(name, text, begins=begins)
-    shower = _Shower(name=name, opened=opened, folds=folds, judged=judged)
-    parts = (shower.show_window(text, window),) if window is not None else tuple(shower.list_parts(text, first))
-    unshown = [f"{part} of {_name_part(name, each)}" for each in parts for part in _list_unshown(each)]
+    shows_first_window = is_long(text) and not folds and open_conversation(text) is None
+    window = opened.find_window(name, text, shows_first=shows_first_window)
+    maker = _ViewMaker(name=name, opened=opened, folds=folds, judged=judged)
+    parts = (maker.make_window(text, window),) if window is not None else tuple(maker.list_parts(text, first))
+    unshown = [f"{amount} of {_name_part(name, part)}" for part in parts for amount in _list_unshown(part)]
     return JudgedText(name=name, parts=parts, length=len(text), unshown_parts=tuple(unshown), window=window)
 
 
@@ -95,10 +96,12 @@ def make_excerpt_view(text: str) -> TranscriptView | None:
 
 
 def _name_part(name: str, part: NamedPart) -> str:
+    """Name a part of a text in words, such as ``the context, messages``."""
     return f"the {name}" + (f", {part.name}" if part.name else "")
 
 
 def _list_unshown(part: NamedPart) -> Sequence[str]:
+    """List what is not shown of a part, in words."""
     view = part.view
     if isinstance(view, RowsView):
         return view.call.unshown_parts
@@ -108,66 +111,82 @@ def _list_unshown(part: NamedPart) -> Sequence[str]:
 
 
 def _read_value(text: str) -> Any:
+    """Read a text that is the JSON of an object or a list; ``None`` for any other text, and for a too long one."""
     if len(text) > LONGEST_READ or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         return read_json(text)
-    except ValueError:  # also for a name that occurs twice, of which a program may read either
+    except ValueError:  # also raised for a name that occurs twice, because programs differ in which value they read
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shower:
-    """The options with which a text is shown."""
+class _ViewMaker:
+    """Makes the views of the parts of one text, by the options of ``make_judged_text``."""
 
     name: str
     opened: Opened
     folds: bool
     judged: bool
 
-    def show_window(self, text: str, window: TextWindow) -> NamedPart:
-        """Show a window of a long text, as the text that it is."""
-        return NamedPart(name="", view=_make_plain(text, window.begin, window.end))
+    def make_window(self, text: str, window: TextWindow) -> NamedPart:
+        """Make the view of a window of a long text, as a plain text."""
+        return NamedPart(name="", view=_make_plain_view(text, window.begin, window.end))
 
     def list_parts(self, text: str, first: int) -> Iterator[NamedPart]:
-        """Yield the parts of a text; its transcripts are numbered from ``first``."""
+        """Yield the parts of a text; its transcripts are numbered from ``first``.
+
+        A text that is no JSON, or one conversation, is a single part. Of an object with conversations among its
+        members, each of them is a part, and all other members together are the last one. Any other JSON is one part in
+        rows.
+        """
         value = _read_value(text)
         most = MOST_DRAWN if is_long(text) else None
         if not isinstance(value, dict | list) or not value:
-            yield NamedPart(name="", view=self._show_plain(text))
+            yield NamedPart(name="", view=self._make_plain(text))
             return
         conversation = read_conversation(value)
         if conversation is not None:
-            yield NamedPart(name="", view=self._show_transcript(conversation, first, most))
+            yield NamedPart(name="", view=self._make_transcript(conversation, first, most))
             return
         members = value.items() if isinstance(value, dict) else ()
-        talks = {name: talk for name, part in members if (talk := read_conversation(part)) is not None}
-        for key, (name, talk) in enumerate(talks.items(), first):
-            yield NamedPart(name=name, view=self._show_transcript(talk, key, most))
-        if not talks:
-            yield NamedPart(name="", view=self._show_rows(text))
-        elif len(talks) < len(value):
-            # Written anew without the conversations: a number may lose digits that nobody decides about here.
-            others = {name: part for name, part in members if name not in talks}
-            yield NamedPart(name="other members", view=self._show_rows(json.dumps(others, ensure_ascii=False)))
+        conversations: dict[str, Conversation] = {}
+        for name, member in members:
+            conversation = read_conversation(member)
+            if conversation is not None:
+                conversations[name] = conversation
+        for key, (name, conversation) in enumerate(conversations.items(), first):
+            yield NamedPart(name=name, view=self._make_transcript(conversation, key, most))
+        if not conversations:
+            yield NamedPart(name="", view=self._make_rows(text))
+        elif len(conversations) < len(value):
+            # JSON is written anew without the conversations. A number may lose digits by this, which is no harm in a
+            # text that nobody approves.
+            others = {name: member for name, member in members if name not in conversations}
+            yield NamedPart(name="other members", view=self._make_rows(json.dumps(others, ensure_ascii=False)))
 
-    def _show_transcript(self, conversation: Conversation, key: int, most: int | None) -> TranscriptView:
+    def _make_transcript(self, conversation: Conversation, key: int, most: int | None) -> TranscriptView:
+        """Make the view of a conversation, the ``key``-th of its page; at most ``most`` characters of it are drawn."""
         return make_transcript_view(
             conversation, key=key, opened=self.opened, names_unseen=self.judged, most_drawn=most
         )
 
-    def _show_rows(self, text: str) -> RowsView | PlainView:
-        # A list becomes one row, which is a table, or its values one below the other.
+    def _make_rows(self, text: str) -> RowsView | PlainView:
+        """Make the view of JSON in rows; as a plain text if rows cannot show it.
+
+        A list is put into an object first. So it is one row: a table, or its values one below the other.
+        """
         content = text if text.lstrip().startswith("{") else f'{{"{self.name}": {text}}}'
         call = make_call_view(content, whole=self.opened.whole or not self.folds, only_calls=False)
-        return self._show_plain(text) if call is None else RowsView(call=call)
+        return self._make_plain(text) if call is None else RowsView(call=call)
 
-    def _show_plain(self, text: str) -> PlainView:
-        return _make_plain(text, 0, len(text) if self.opened.whole or not self.folds else LONGEST_PLAIN)
+    def _make_plain(self, text: str) -> PlainView:
+        """Make the view of a text as it is; of a long one, the beginning, unless everything is shown."""
+        return _make_plain_view(text, 0, len(text) if self.opened.whole or not self.folds else LONGEST_PLAIN)
 
 
-def _make_plain(text: str, begin: int, end: int) -> PlainView:
-    """Make the view of a text from one character to another; its lines and its length are those of the whole text."""
+def _make_plain_view(text: str, begin: int, end: int) -> PlainView:
+    """Make the view of the part of a text from ``begin`` to ``end``; it also says how long the whole text is."""
     shown = text[begin:end]
     return PlainView(
         text=ShownText(

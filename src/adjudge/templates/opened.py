@@ -1,10 +1,10 @@
-"""The parts of a page that its reader opened, as the address of the page says.
+"""The folded parts of a page that its reader has opened, which the address of the page says.
 
-The server draws what is opened, and nothing else of what is folded. So a page knows what it has shown without a script
-and without a memory: what its address does not open was not shown.
+The server draws only what is opened. So it knows without scripts or stored state what a page has shown: what its
+address does not open was not shown.
 
-However much is opened, no more than ``MOST_DRAWN`` characters of one text are drawn: a page of two megabytes takes a
-browser half a minute. A longer text is read in windows of that size, one after the other.
+However much is opened, no more than ``MOST_DRAWN`` characters of one text are drawn, because a page of two megabytes
+takes a browser half a minute. A longer text is read in windows of that size, one after the other.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def is_long(text: str) -> bool:
 
 
 def count_windows(text: str) -> int:
-    """Count the windows in which a text is read; one for a text that is drawn at once."""
-    return max(1, -(-len(text) // MOST_DRAWN))
+    """Count the windows in which a text is read; 1 for a text that is drawn at once."""
+    return max(1, -(-len(text) // MOST_DRAWN))  # rounded up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,24 +75,25 @@ class Opened:
     part: tuple[str, int] | None = None
     """The text of which a window is shown, by its name, and the number of the window."""
 
-    def find_window(self, name: str, text: str, *, begins: bool = False) -> TextWindow | None:
-        """Find the window of a long text that is shown; ``None`` where its text is short, or shown as what it is.
+    def find_window(self, name: str, text: str, *, shows_first: bool = False) -> TextWindow | None:
+        """Find the window of a long text that is shown.
 
-        With everything opened, or with ``begins``, that is the first one.
+        It is the one that the address names for this text, else the first one if everything is opened or
+        ``shows_first`` is true. ``None`` if the text is short, or is not shown in windows.
         """
         part_name, part_number = self.part or (None, 0)
-        asked = part_number if part_name == name else int(self.whole or begins)
-        if not is_long(text) or not asked:
+        is_named = part_name == name
+        is_shown = bool(part_number) if is_named else self.whole or shows_first
+        if not is_long(text) or not is_shown:
             return None
         count = count_windows(text)
-        number = min(asked, count)
-        before, after = (
-            self.make_part_link(name, near) if 1 <= near <= count else "" for near in (number - 1, number + 1)
-        )
+        number = min(part_number, count) if is_named else 1
+        before = self.make_part_link(name, number - 1) if number > 1 else ""
+        after = self.make_part_link(name, number + 1) if number < count else ""
         return TextWindow(number=number, count=count, length=len(text), before=before, after=after)
 
     def make_part_link(self, name: str, number: int) -> str:
-        """Make the address at which a window of a text is shown, and of everything else what is shown now."""
+        """Make the address that shows a window of a text, and everything else as it is shown now."""
         if not self.path:
             return ""
         members = [*([("whole", "true")] if self.whole else []), *self.query]
@@ -103,11 +104,14 @@ class Opened:
         """List the numbers of the steps of a transcript that are opened."""
         if self.whole:
             return frozenset(range(1, total + 1))
-        mine = ((first, last) for number, first, last in self.ranges if number == transcript)
-        return frozenset(step for first, last in mine for step in range(max(1, first), min(last, total) + 1))
+        ranges = ((first, last) for number, first, last in self.ranges if number == transcript)
+        return frozenset(step for first, last in ranges for step in range(max(1, first), min(last, total) + 1))
 
     def make_link(self, transcript: int, first: int, last: int) -> str:
-        """Make the address at which these steps are opened too; empty where nothing can be opened."""
+        """Make the address that opens these steps of a transcript too; empty on a page where nothing can be opened.
+
+        If it would become too long, it opens everything.
+        """
         if not self.path:
             return ""
         ranges = (*self.ranges, (transcript, first, last))
@@ -117,31 +121,36 @@ class Opened:
         return f"{self.path}?{urlencode([*self.query, ('open', text)], safe=',')}#t{transcript}-{first}"
 
     def make_whole_link(self) -> str:
-        """Make the address at which everything is opened; empty where nothing can be."""
+        """Make the address that opens everything; empty on a page where nothing can be opened."""
         return f"{self.path}?{urlencode([('whole', 'true'), *self.query])}" if self.path else ""
 
 
 def read_opened(
     path: str, text: str, *, whole: bool = False, query: tuple[tuple[str, str], ...] = (), part: str = ""
 ) -> Opened:
-    """Read what an address opens; parts of it that say nothing are left out."""
-    ranges = (_read_range(part) for part in text.split(",")[:_MOST_RANGES])
+    """Read what the query of an address opens.
+
+    ``text`` has the steps of transcripts, such as ``1.5-9,2.3``, of which anything else is ignored. ``part`` names the
+    window of a long text, such as ``context.3``. ``query`` are the other members of the address.
+    """
+    ranges = (_read_range(range_text) for range_text in text.split(",")[:_MOST_RANGES])
     name, _, number = part.partition(".")
     return Opened(
         path=path,
         query=query,
         whole=whole,
-        ranges=tuple(dict.fromkeys(one for one in ranges if one)),
+        ranges=tuple(dict.fromkeys(step_range for step_range in ranges if step_range)),
         part=(name, int(number)) if number else None,
     )
 
 
 def _write_ranges(ranges: tuple[tuple[int, int, int], ...]) -> str:
+    """Write ranges of steps as ``read_opened`` reads them."""
     return ",".join(f"{number}.{begin}-{end}" for number, begin, end in ranges)
 
 
 def _read_range(text: str) -> tuple[int, int, int] | None:
-    """Read ``transcript.first-last`` as three numbers; ``None`` for anything else."""
+    """Read ``transcript.first-last``, or ``transcript.step``, as three numbers; ``None`` for anything else."""
     transcript, _, steps = text.partition(".")
     first, _, last = steps.partition("-")
     parts = (transcript, first, last or first)

@@ -1,4 +1,4 @@
-"""The frame around every page: where one is, who one is, and what waits."""
+"""The values for the frame around every page: the navigation, the person who is signed in, and what waits for them."""
 
 from __future__ import annotations
 

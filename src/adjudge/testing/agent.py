@@ -27,11 +27,11 @@ from adjudge.testing.cassette import Mode
 
 SCHEMA = "adjudge/agent-recording/1"
 
-_SECONDS = 300.0
-"""Seconds for an agent where neither the test nor ``adjudge.toml`` says how many."""
+_DEFAULT_TIMEOUT = 300.0
+"""The default timeout of an agent, in seconds."""
 
-_MOST = 10
-"""Calls and files that a failed test's report names."""
+_MOST_LISTED = 10
+"""The most calls, and the most files, that a failed test's report names."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -55,8 +55,10 @@ class TestAgent:
     open_agent: Callable[[str], ConfiguredAgent]
     """Opens an agent that ``adjudge.toml`` names."""
     runs: list[AgentRun] = field(default_factory=list)
-    _kept: list[tuple[str, AgentRun]] = field(default_factory=list)
+    _new_runs: list[tuple[str, AgentRun]] = field(default_factory=list)
+    """The runs that were not replayed, each with its key."""
     _replayed: list[tuple[str, AgentRun]] | None = None
+    """The recorded runs that are not used yet, each with its key; ``None`` until they are read."""
 
     async def __call__(
         self,
@@ -78,7 +80,7 @@ class TestAgent:
         __tracebackhide__ = True
         chosen = self.open_agent(agent) if isinstance(agent, str) else ConfiguredAgent(source=agent)
         if timeout is None:
-            timeout = _SECONDS if chosen.timeout is None else chosen.timeout
+            timeout = _DEFAULT_TIMEOUT if chosen.timeout is None else chosen.timeout
         folder = None if workspace is None else self._locate_workspace(Path(workspace))
         key = (
             "" if self.mode == "live" else _make_key(prompt, chosen.source, digest_workspace(folder, with_git=with_git))
@@ -96,7 +98,7 @@ class TestAgent:
                 with_git=with_git,
                 keep=self.bundles,
             )
-            self._kept.append((key, run))
+            self._new_runs.append((key, run))
         self.runs.append(run)
         return run
 
@@ -104,17 +106,17 @@ class TestAgent:
 
     def close(self, *, failed: bool) -> None:
         """End the test: write the recording, and drop the bundles of a test that passed. Raises ``UsageError``."""
-        if self.mode == "record" and self._kept:
-            rows = [{"schema": SCHEMA, "key": key, "run": _strip_bundle(run)} for key, run in self._kept]
+        if self.mode == "record" and self._new_runs:
+            rows = [{"schema": SCHEMA, "key": key, "run": _strip_bundle(run)} for key, run in self._new_runs]
             lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             try:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                # As the recording of the judge beside it: a run has the agent's files and whatever it read.
+                # For the owner alone, like the judge's recording: a run has the agent's files and all that it read.
                 write_private(self.file, lines.encode("utf-8"))
             except OSError as error:
                 raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
         if not failed:
-            for _, run in self._kept:
+            for _, run in self._new_runs:
                 shutil.rmtree(run.metadata["bundle"], ignore_errors=True)
 
     def describe(self) -> str:
@@ -122,6 +124,7 @@ class TestAgent:
         return "\n\n".join(_describe_run(number, run) for number, run in enumerate(self.runs, 1))
 
     def _locate_workspace(self, workspace: Path) -> Path:
+        """Find a relative workspace in the test's folder or the root directory; the path as it is if in neither."""
         return next((base / workspace for base in self.folders if (base / workspace).is_dir()), workspace)
 
     def _replay_run(self, key: str) -> AgentRun:
@@ -129,23 +132,25 @@ class TestAgent:
         __tracebackhide__ = True
         if self._replayed is None:
             self._replayed = _read_rows(self.file)
-        place = next((place for place, (recorded, _) in enumerate(self._replayed) if recorded == key), None)
-        if place is None:
+        index = next((index for index, (recorded_key, _) in enumerate(self._replayed) if recorded_key == key), None)
+        if index is None:
             raise UsageError(
                 f"the recording {str(self.file)!r} has no further run of this agent with this prompt and workspace; "
                 f"record it with: {self.record_command}"
             )
-        return self._replayed.pop(place)[1]
+        _, run = self._replayed.pop(index)
+        return run
 
 
 def _make_key(prompt: str, agent: AgentSource, workspace: str) -> str:
+    """Make the key of a recorded run: a digest of prompt, agent and the workspace's digest."""
     name = f"{getattr(agent, '__module__', '')}.{getattr(agent, '__qualname__', type(agent).__name__)}"
     identity = name if callable(agent) else list(agent)
     return hashlib.sha256(json.dumps([prompt, identity, workspace]).encode()).hexdigest()
 
 
 def _strip_bundle(run: AgentRun) -> dict[str, Any]:
-    """Write a run without the path of its bundle, which is of this machine."""
+    """Write a run without the path of its bundle, which exists on this machine only."""
     data = run.to_dict()
     data["metadata"].pop("bundle", None)
     return data
@@ -174,11 +179,12 @@ def _describe_run(number: int, run: AgentRun) -> str:
     lines = [f"run {number}: {run.outcome}{'' if run.complete else ', not complete'}, {len(run.calls):,} calls"]
     lines += [f"  problem: {problem}" for problem in run.problems]
     lines += [
-        f"  call {nr}: {call.tool} {json.dumps(call.arguments)[:120]}" for nr, call in enumerate(run.calls[:_MOST], 1)
+        f"  call {nr}: {call.tool} {json.dumps(call.arguments)[:120]}"
+        for nr, call in enumerate(run.calls[:_MOST_LISTED], 1)
     ]
-    lines += [f"  … and {len(run.calls) - _MOST:,} more calls"] if len(run.calls) > _MOST else []
-    lines += [f"  {change.kind}: {change.path}" for change in run.files[:_MOST]]
-    lines += [f"  … and {len(run.files) - _MOST:,} more files"] if len(run.files) > _MOST else []
+    lines += [f"  … and {len(run.calls) - _MOST_LISTED:,} more calls"] if len(run.calls) > _MOST_LISTED else []
+    lines += [f"  {change.kind}: {change.path}" for change in run.files[:_MOST_LISTED]]
+    lines += [f"  … and {len(run.files) - _MOST_LISTED:,} more files"] if len(run.files) > _MOST_LISTED else []
     lines += [f"  answer: {(run.answer or '')[:400]}"]
     lines += [f"  cost: {format_dollars(run.cost)}"] if run.cost is not None else []
     lines += [f"  bundle: {run.metadata['bundle']}"] if "bundle" in run.metadata else []

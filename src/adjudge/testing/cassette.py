@@ -1,6 +1,7 @@
-"""The recording of one test: a file of its own, so that workers never share one and a renamed test leaves the others.
+"""Recording and replaying the model replies of one test, in a file of its own.
 
-A file is named by the test's function and a digest of its id: ids hold parameters, and parameters hold content.
+Each test has its own file, so that parallel workers never share one, and renaming a test affects no other. The file's
+name is the test's function and a digest of its id, because ids have parameters, and parameters may have content.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from adjudge.result import JudgeResult
 Mode = Literal["live", "record", "replay"]
 
 
-_BROKEN = ("error", "timeout", "cancelled", "budget")
-"""Reasons after which a recording would lack an answer that the judge needs when it is replayed."""
+_FAILED_REASONS = ("error", "timeout", "cancelled", "budget")
+"""Undecided reasons with which a reply is missing, so that the recording could not be replayed."""
 
 
 def name_file(test: str, function: str) -> str:
@@ -42,46 +43,48 @@ def name_file(test: str, function: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Cassette:
-    """A tape for the models of one test: they answer for real, for real and recorded, or from the recording alone."""
+    """The recording of one test's models, which answer live, live and recorded, or from the recording alone."""
 
     mode: Mode
     file: Path
     record_command: str
-    """The command that records this test, for whoever misses a recording."""
+    """The command that records this test, for the message about a missing recording."""
     names_judge: bool = False
-    """True if that command says who judges."""
+    """True if that command names the judge."""
     missed: list[str] = field(default_factory=list)
-    """The requests of a replay that are not in the recording."""
+    """A message for each request of a replay that is not in the recording."""
     broken: str = ""
-    """The reason why what was recorded cannot stand for the test; empty when it can."""
+    """The reason why the recording of this run cannot be used; empty if it can."""
     begun: int = 0
+    """The number of judgements that were begun."""
     noted: int = 0
-    """The numbers of judgements that were begun, and that had a result."""
+    """The number of judgements that had a result."""
     _replays: dict[tuple[str | None, int, FunctionIdentity | None], Replay] = field(default_factory=dict)
 
     def attach(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
-        """Attach a judge's models to this tape; raises ``UsageError`` for a seat that cannot be attached."""
+        """Return a judge whose models are recorded or replayed; raises ``UsageError`` for a seat that cannot be."""
         self.begun += 1
         if self.mode == "live":
             return judge
-        for name in _list_foreign_seats(judge):
-            # It would be asked for real in a replay, which promises that nobody is.
+        for name in _list_unrecordable_seats(judge):
+            # In a replay it would really be asked, although a replay promises that nobody is.
             raise UsageError(f"the seat {name!r} is an object of its own, so it is neither recorded nor replayed")
         attached = wrap_models(judge, self._wrap_model)
         return _drop_early_stops(attached) if self.mode == "record" else attached
 
     def replay_alone(self) -> Judge:
-        """Make a judge for a suite that says nowhere who judges: the one model of the recording."""
+        """Make a judge from the only model in the recording, for a suite that names no judge."""
         return Judge(self._replay_model(None, None, 0))
 
     def note(self, result: JudgeResult) -> None:
-        """Count a result; raises ``UsageError`` when it rests on an answer that is missing."""
+        """Count a result; raises ``UsageError`` if a reply that it needed was not in the recording."""
         __tracebackhide__ = True
         self.noted += 1
         if self.mode == "record" and not self.broken:
-            self.broken = next((part.detail for part in _list_results(result) if part.undecided_because in _BROKEN), "")
+            failed = [part for part in _list_results(result) if part.undecided_because in _FAILED_REASONS]
+            self.broken = failed[0].detail if failed else ""
         if self.missed:
-            # A test that expects a rejection would else pass because nothing was found.
+            # Otherwise a test that expects a rejection would pass because of the missing reply.
             raise UsageError(self.explain_miss())
 
     def explain_miss(self) -> str:
@@ -89,25 +92,25 @@ class Cassette:
         return f"{self.missed[-1]}; record it with: {self._make_record_command()}" if self.missed else ""
 
     def _make_record_command(self) -> str:
-        """Return the command that records, with the judge that the recording is of where no option names one."""
+        """Return the command that records the test; if it names no judge, with the only recorded model as the judge."""
         recorded = {name for replay in self._replays.values() if (name := replay.recorded_model) is not None}
         if self.names_judge or len(recorded) != 1:
             return self.record_command
         return f"{self.record_command} --judge {shlex.quote(recorded.pop())}"
 
     def close(self) -> str:
-        """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing.
+        """Replace the recording by that of this run; return a sentence if it was not kept, else an empty text.
 
-        Raises ``UsageError``.
+        Raises ``UsageError`` if the file cannot be written.
         """
         if self.mode != "record" or not self.begun:
-            return ""  # above all, a test that could ask nobody does not lose what was recorded before
+            return ""  # a test that asked nobody keeps its earlier recording
         if self.begun > self.noted and not self.broken:
             self.broken = "a judgement did not end"
         try:
             own_parts = sorted(self.file.parent.glob(f".{self.file.stem}.*.{os.getpid()}.part"))
             for part in set(self.file.parent.glob(f".{self.file.stem}.*.part")) - set(own_parts):
-                part.unlink(missing_ok=True)  # of a run that was killed
+                part.unlink(missing_ok=True)  # left by a run that was killed
             return self._replace_recordings(own_parts)
         except OSError as error:
             raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
@@ -121,7 +124,8 @@ class Cassette:
             for part in parts:
                 part.unlink()
             return f"not recorded: {self.broken}"
-        # Seats of one model have a file each: equal keys would hand one seat's answer to the other.
+        # Seats of one model have a file each. In one file, equal requests would get each other's replies. The number of
+        # the seat is the third part from the end of the name.
         recordings = {self._name_recording(int(part.name.split(".")[-3])): part for part in parts}
         for stale in self.file.parent.glob(f"{self.file.stem}.*jsonl"):
             if stale not in recordings:
@@ -132,6 +136,7 @@ class Cassette:
         return ""
 
     def _name_recording(self, number: int) -> Path:
+        """Return the file of the recording for the seat with a number; the first has the file without a number."""
         return self.file if number == 0 else self.file.with_name(f"{self.file.stem}.{number + 1}.jsonl")
 
     def _wrap_model(self, model: Model, number: int) -> Model:
@@ -151,8 +156,8 @@ class Cassette:
 
     def _replay_model(self, model: Model | None, name: str | None, number: int) -> Replay:
         """Return the replay of a seat, made once for a test; without a ``name`` it is of the one recorded model."""
-        # One for the whole test: rows that answer the same are used up in order, over all its judgements.
-        # The function is that of the judge which is asked: the file alone never says that a function answered.
+        # One replay for the whole test, because the replies to equal requests are used in order, over all judgements.
+        # The function is taken from the judge that is asked, because the file alone does not tell that one answered.
         function = find_function(model)
         replay = self._replays.get((name, number, function))
         if replay is None:
@@ -164,9 +169,9 @@ class Cassette:
 
 
 class Replay(ReplayModel):
-    """A model that answers from a test's recording, and tells the tape what it does not find; it contacts nobody.
+    """A model that answers from a test's recording and contacts nobody; it tells the cassette which requests it misses.
 
-    It has the name of the model that was recorded: results and the lookup of a rubric's model are those of the model.
+    It has the name of the recorded model, so that results and the lookup of a rubric's model are the same.
     """
 
     def __init__(self, path: Path, *, cassette: Cassette, only: str | None, max_input_characters: int) -> None:
@@ -213,37 +218,39 @@ class Replay(ReplayModel):
         return f"<{type(self).__name__} of {str(self.path)!r}>"
 
     def _find_index(self) -> Any:
-        # A test that was never recorded misses an answer when it asks, and is told how to record one; until then it may
-        # be one that rules decide.
+        """Return the index of the recording; ``None`` if there is no file. Raises ``UsageError`` for several models."""
+        # A missing file is no error yet: rules may decide the test. Only asking for a reply reports it.
         recording = super()._find_index() if self.path.exists() else None
         if recording is not None and self.only is None and len(recording.recorded) > 1:
             raise UsageError(f"{self.path} holds several models and nothing says how they judge; name the judge")
         return recording
 
 
-def _list_foreign_seats(judge: object) -> Iterator[str]:
-    for leaf in list_leaves(judge):
-        if not asks_as(leaf, Judge):
-            yield str(getattr(leaf, "name", type(leaf).__name__))
+def _list_unrecordable_seats(judge: object) -> Iterator[str]:
+    """Yield the names of single judges that do not ask a model as ``Judge`` does, and so cannot be recorded."""
+    for single_judge in list_leaves(judge):
+        if not asks_as(single_judge, Judge):
+            yield str(getattr(single_judge, "name", type(single_judge).__name__))
 
 
 def _drop_early_stops(judge: Any) -> Any:
-    """Drop a judge's early stops: in a replay the seats answer in another order, and each needs its answer."""
+    """Return a judge whose chains ask all seats: in a replay other seats may answer first, and each needs its reply."""
     if not isinstance(judge, JudgeChain):
         return judge
     seats = [_drop_early_stops(seat) for _, seat in judge.seats]
-    early = judge.stop_early and judge.strategy not in COUNTING
-    return judge.replace(judges=seats, stop_early=early)
+    stops_early = judge.stop_early and judge.strategy not in COUNTING
+    return judge.replace(judges=seats, stop_early=stops_early)
 
 
 def _list_results(result: JudgeResult) -> Iterator[JudgeResult]:
+    """Yield a result and the results of its seats, at any depth."""
     yield result
     for seat in getattr(result, "results", ()):
         yield from _list_results(seat)
 
 
 def _sort_rows(file: Path) -> None:
-    """Sort a file's rows by their keys, so that recording again changes only what was answered otherwise."""
+    """Sort a file's rows by their keys, so that recording again changes only rows with another reply."""
     lines = [line for line in file.read_bytes().splitlines(keepends=True) if line.strip()]
     with suppress(OSError):  # a file system without modes
         file.chmod(0o600)

@@ -1,4 +1,4 @@
-"""The test that is running: here ``assert_passes`` finds its judge without being handed one."""
+"""The judge of the running test, so that ``assert_passes`` finds it without an argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 _running: list[Callable[[], TestJudge]] = []
-"""Innermost last: a test may run a suite of its own (``pytester``)."""
+"""Functions that return a running test's judge; a stack, because a test may run a suite of its own (``pytester``)."""
 
 
 @contextmanager

@@ -1,7 +1,6 @@
-"""The ``judge`` fixture: what a test asks with.
+"""The ``judge`` fixture: ``TestJudge``, which judges content in a test, and ``Suite``, which chooses judge and rubric.
 
-Who answers a call, and about which rubric, is decided by ``Suite.choose``; recording and replaying is in
-``cassette.py``.
+Recording and replaying is in ``cassette.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +32,9 @@ from adjudge.testing.summary import explain, show_content
 Chosen = tuple[Judge | JudgeChain, Rubric | None]
 
 Choose = Callable[[Any, RubricSource | None, dict[str, Any]], Chosen]
-"""From the judge, the rubric and the other arguments of a call (from which it takes ``model``) to who is asked."""
+"""Chooses the judge and the rubric from the ``judge``, the ``rubric`` and the other arguments of a call.
+
+It removes ``model`` from the other arguments."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -58,7 +59,7 @@ class TestJudge:
     concluded: bool = False
     """True if what a marked test returned was judged, as often as its mark says, and enough passed."""
     _pending: list[Pending] = field(default_factory=list)
-    _swallowed: str = ""
+    _swallowed_error: str = ""
 
     @property
     def name(self) -> str:
@@ -93,13 +94,13 @@ class TestJudge:
         """Do the same as a plain coroutine."""
         __tracebackhide__ = True
         arguments: dict[str, Any] = dict(options)
-        throw = arguments.pop("throw_on_fail", False)
+        throws_on_fail = arguments.pop("throw_on_fail", False)
         chosen_judge, chosen_rubric = self.choose(judge, rubric, arguments)
         self.code_judges |= list_code_judges(chosen_judge)
         result = self._note_result(
             await self.cassette.attach(chosen_judge).evaluate(content, chosen_rubric, **arguments)
         )
-        if throw and not result.passed:
+        if throws_on_fail and not result.passed:
             error = JudgmentFailed(result)
             error.add_note(explain(result, self.command, code_judges=self.code_judges))
             raise error
@@ -132,11 +133,11 @@ class TestJudge:
     async def ask(self, question: Question | str, /) -> JudgeResult:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
         if isinstance(question, Question) and question.model is not None:
-            # As with a rubric's model in ``choose``: it would be asked past the recording.
+            # Like a rubric's model in ``choose``, the question's model would be asked without the recording.
             question = replace(question, model=None)
         result = await self.cassette.attach(self.choose(None, None, {})[0]).ask(question)
-        # A gate or a chain takes what is raised here for a seat that broke, so the end of the test says it again.
-        self._swallowed = self._swallowed or self.cassette.explain_miss()
+        # A gate or a chain would catch an error here as a failed seat, so ``close`` raises it again.
+        self._swallowed_error = self._swallowed_error or self.cassette.explain_miss()
         return self._note_result(result)
 
     ask_sync = make_sync_method(ask)
@@ -147,17 +148,18 @@ class TestJudge:
         Returns a sentence for the summary when the recording was not kept, else nothing.
         """
         note = self.cassette.close()
-        # Such a test asked nothing and would be green for ever.
+        # Such a test judged nothing, so it could never fail.
         if any(not pending.begun for pending in self._pending):
             raise UsageError("judge(...) was called and never awaited; await it, or use judge.evaluate_sync(...)")
-        if self._swallowed:
-            raise UsageError(self._swallowed)
+        if self._swallowed_error:
+            raise UsageError(self._swallowed_error)
         return note
 
     def __repr__(self) -> str:
         return f"<the judge of {self.test}>"
 
     def _note_result(self, result: JudgeResult) -> JudgeResult:
+        """Keep a result, count it in the cassette, and return it."""
         __tracebackhide__ = True
         self.results.append(result)
         self.cassette.note(result)
@@ -195,19 +197,20 @@ class Pending(Coroutine[Any, Any, JudgeResult]):
             self._work.close()
 
     def __bool__(self) -> bool:
-        # Every other object is true, and `assert judge(...)` would pass whatever the content.
+        # Without this it would be true like any object, and `assert judge(...)` would always pass.
         raise UsageError("judge(...) was not awaited; await it, or use judge.evaluate_sync(...)")
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"judge(...) has no {name!r} before it is awaited; await it, or use judge.evaluate_sync")
 
     def _begin_work(self) -> Coroutine[Any, Any, JudgeResult]:
+        """Return the coroutine that judges, which is made at first use."""
         if self._work is None:
             self._work = self._make()
         return self._work
 
 
-_NOBODY = (
+_NO_JUDGE_MESSAGE = (
     "there is no judge: name a model with --judge, `judge` in pytest's configuration, [defaults] of adjudge.toml "
     "beside it or ADJUDGE_JUDGE, or replay a recording with --judge-replay"
 )
@@ -225,7 +228,7 @@ class Suite:
     folder: Path
     """The folder of the recordings."""
     options: tuple[str, ...] = ()
-    """The command line's words about who judges, which a command that runs one test again has to repeat."""
+    """The options of the command line that choose the judge; a command that runs one test again has to repeat them."""
     named_in: Path | None = None
     """The folder of the file that names the judges; ``None``: the command line does."""
     open_panel: Callable[[tuple[str, ...], str | None, Path | None, Any], Judge | JudgeChain]
@@ -235,7 +238,7 @@ class Suite:
 
     def begin(self, test: str, function: str, directory: Path) -> TestJudge:
         """Make the judge of one test."""
-        # Without --judge, somebody else would judge when the test is run again, or nobody.
+        # The options are repeated, because without --judge another judge would be asked, or none.
         command = shlex.join(["pytest", *(clean(part, keep_lines=False) for part in (test, *self.options))])
         file = self.folder / name_file(test, function)
         cassette = Cassette(
@@ -269,14 +272,14 @@ class Suite:
         if chosen_judge is None and cassette.mode == "replay":
             chosen_judge = cassette.replay_alone()
         if chosen_judge is None:
-            raise UsageError(_NOBODY)
+            raise UsageError(_NO_JUDGE_MESSAGE)
         if chosen_rubric is not None and chosen_rubric.model is not None:
-            # Whoever runs the suite has said who judges: a rubric's model in its place would be asked past the
-            # recording.
+            # The judge is chosen already. A rubric's model would replace its model, and be asked without the recording.
             chosen_rubric = replace(chosen_rubric, model=None)
         return chosen_judge, chosen_rubric
 
     def _open_for_call(self, judge: Any) -> Judge | JudgeChain | None:
+        """Open the judge that a call names: a ``TestJudge`` is the suite's, a text a name, anything else a judge."""
         if isinstance(judge, TestJudge):
             return self._open_named()
         return self._open_panel((judge,), None, self.named_in) if isinstance(judge, str) else as_judge(judge)
@@ -297,12 +300,12 @@ class Suite:
                 raise UsageError(
                     f"ADJUDGE_JUDGE names {spec}, which runs code; name it with --judge or in adjudge.toml"
                 )
-            # Named by no file, so from no file's folder.
-            return self._open_panel((spec,), self.strategy, None) if spec else None
+            # The environment names it, so paths in the name start from no file's folder.
+            return self._open_panel((spec,), self.strategy, None)
         return self._open_panel(names, self.strategy, self.named_in) if names else None
 
     def _open_panel(self, names: tuple[str, ...], strategy: str | None, named_in: Path | None) -> Judge | JudgeChain:
-        # Opened once, so that all tests share its connections.
+        """Open a judge by its names, once, so that all tests share its connections."""
         if (names, named_in) not in self._judges:
             self._judges[names, named_in] = self.open_panel(names, strategy, named_in, self.load_config())
         return self._judges[names, named_in]
@@ -329,7 +332,10 @@ class Suite:
         path = Path(rubric) if isinstance(rubric, os.PathLike | str) and "\x00" not in str(rubric) else None
         if path is None or not (path.suffix or len(path.parts) > 1):
             return rubric
-        return next((base / path for base in (directory, self.root) if (base / path).is_file()), rubric)
+        for base in (directory, self.root):
+            if (base / path).is_file():
+                return base / path
+        return rubric
 
     def load_config(self) -> Any:
         """Read ``adjudge.toml`` of the root directory, once."""

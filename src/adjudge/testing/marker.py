@@ -1,4 +1,4 @@
-"""``@pytest.mark.judged``: a test that returns what is to be judged."""
+"""``@pytest.mark.judged``: reading the mark, and judging the content that a marked test returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST = 1000
 """The highest ``repeat``."""
 
 UNJUDGED = "_adjudge_unjudged"
-"""The name under which a wrapped function keeps the test's own."""
+"""The attribute of a wrapped function that has the test's own function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def read_mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MarkOptions:
 
 
 def wrap(test: Callable[..., Any], options: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
-    """Wrap a test's function so that what it returns is judged; asynchronous exactly when the function is."""
+    """Wrap a test's function so that what it returns is judged; the wrapper is asynchronous if the function is."""
     wrapped = (
         _wrap_async(test, options, judge) if inspect.iscoroutinefunction(test) else _wrap_sync(test, options, judge)
     )
@@ -58,6 +58,8 @@ def wrap(test: Callable[..., Any], options: MarkOptions, judge: TestJudge) -> Ca
 
 
 def _wrap_async(test: Callable[..., Any], options: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
+    """Wrap an asynchronous test so that it runs as often as the mark says, and its contents are judged."""
+
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
@@ -73,6 +75,8 @@ def _wrap_async(test: Callable[..., Any], options: MarkOptions, judge: TestJudge
 
 
 def _wrap_sync(test: Callable[..., Any], options: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
+    """Wrap a test so that it runs as often as the mark says, and its contents are judged."""
+
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
@@ -93,7 +97,7 @@ def replace_test(item: pytest.Function, test: Callable[..., Any]) -> None:
 
     item.obj = test
     if isinstance(item.instance, TestCase) and inspect.iscoroutinefunction(test):
-        # pytest leaves asynchronous methods to unittest, which takes them from the instance and not from pytest's item.
+        # pytest lets unittest run asynchronous methods, which takes them from the instance and not from pytest's item.
         setattr(item.instance, item.name, test)
 
 
@@ -102,8 +106,8 @@ def explain_missing_judgement(item: pytest.Item) -> str:
     from unittest import IsolatedAsyncioTestCase, TestCase
 
     test, instance = getattr(item, "obj", None), getattr(item, "instance", None)
-    inner = isinstance(instance, TestCase) and not isinstance(instance, IsolatedAsyncioTestCase)
-    if inner and inspect.iscoroutinefunction(test):
+    is_sync_test_case = isinstance(instance, TestCase) and not isinstance(instance, IsolatedAsyncioTestCase)
+    if is_sync_test_case and inspect.iscoroutinefunction(test):
         remedy = "derive its class from unittest.IsolatedAsyncioTestCase, since TestCase awaits nothing"
     elif inspect.iscoroutinefunction(test):
         remedy = "let pytest-asyncio, anyio or unittest.IsolatedAsyncioTestCase await it"
@@ -128,21 +132,23 @@ def describe_failure(
 
 
 def _fail_test(reason: str) -> None:
+    """Fail the running test with a reason; an empty reason lets it pass."""
     import pytest
 
-    # No line of the test decided, so there is no traceback worth showing.
+    # Without a traceback, because no line of the test caused the failure.
     if reason:
         pytest.fail(reason, pytrace=False)
 
 
 def _check_content(content: Any) -> Any:
+    """Return what a test returned; raises ``UsageError`` for ``None``."""
     if content is None:
         _refuse_nothing()
     return content
 
 
 def _refuse_nothing() -> NoReturn:
-    # Judging the text "None" would be a judgement on nothing that the test made.
+    """Raise ``UsageError`` for a test that returned nothing; otherwise the text "None" would be judged."""
     raise UsageError("a test marked judged returns what is to be judged, and this one returned nothing")
 
 

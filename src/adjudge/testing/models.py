@@ -103,7 +103,7 @@ class ScriptedModel:
             request: The request that a judge makes.
         """
         self.requests.append(request)
-        line = next(self._lines, _END)
+        line = next(self._lines, _SCRIPT_END)
         if self.delay:
             await asyncio.sleep(self.delay)
         return make_scripted_reply(line, request, self.name)
@@ -148,8 +148,8 @@ class FaultyModel:
         fault = next(self._faults, None)
         if fault == "hang":
             await asyncio.Event().wait()
-        if fault in _RAISED:
-            error = _RAISED[fault]
+        if fault in _RAISED_FAULTS:
+            error = _RAISED_FAULTS[fault]
             raise error()
         reply = await self.model.complete(request)
         return reply if fault is None else break_reply(reply, fault)
@@ -184,10 +184,10 @@ def assert_passes(
     suite = find_judge()
     if suite is not None:
         return suite.assert_passes(content, rubric, judge=judge, **options)
-    asked = find_configured(judge)
-    result = run_sync(asked.evaluate(content, rubric, **options))
+    opened_judge = find_configured(judge)
+    result = run_sync(opened_judge.evaluate(content, rubric, **options))
     if not result.passed:
-        raise AssertionError(f"{explain(result, code_judges=list_code_judges(asked))}\n{show_content(content)}")
+        raise AssertionError(f"{explain(result, code_judges=list_code_judges(opened_judge))}\n{show_content(content)}")
     return result
 
 
@@ -203,10 +203,10 @@ def break_reply(reply: Reply, fault: Fault) -> Reply:
     if fault == "truncated":
         return replace(reply, finish_reason="length")
     text = reply.text or ""
-    if fault in _TEXTUAL:
-        return replace(reply, text=_TEXTUAL[fault](text))
+    if fault in _TEXT_FAULTS:
+        return replace(reply, text=_TEXT_FAULTS[fault](text))
     members = json.loads(text)
-    _STRUCTURAL[fault](members)
+    _OBJECT_FAULTS[fault](members)
     return replace(reply, text=json.dumps(members))
 
 
@@ -220,7 +220,7 @@ def make_scripted_reply(line: Line | object, request: Request, name: str = "scri
         request: The request that it answers.
         name: The model's name.
     """
-    if line is _END:
+    if line is _SCRIPT_END:
         raise ModelError(f"the script of {name!r} is used up; give it another line or a single line to repeat")
     if isinstance(line, BaseException) or (isinstance(line, type) and issubclass(line, BaseException)):
         raise line
@@ -230,18 +230,18 @@ def make_scripted_reply(line: Line | object, request: Request, name: str = "scri
         return replace(line, text=fill_token(line.text, request.token)) if line.text else line
     if line is None:
         return Reply(text=None, model=name)
-    text = line if isinstance(line, str) else json.dumps(_fill_name(line, request.system))
+    text = line if isinstance(line, str) else json.dumps(_fill_criterion_name(line, request.system))
     return Reply(text=fill_token(text, request.token), model=name)
 
 
-_NUMBERED = re.compile(r"^\d+\. (.+?): ", re.MULTILINE)
+_NUMBERED_CRITERION = re.compile(r"^\d+\. (.+?): ", re.MULTILINE)
 """A criterion as a prompt lists it."""
 
 
-def _fill_name(line: Any, system: str) -> Any:
-    """Name the only criterion that a reply scores as the question names the only one that it asks about."""
+def _fill_criterion_name(line: Any, system: str) -> Any:
+    """Add the name of the question's only criterion to a reply that has one criterion without a name."""
     entries = line.get("criteria") if isinstance(line, Mapping) else None
-    names = _NUMBERED.findall(system)
+    names = _NUMBERED_CRITERION.findall(system)
     match entries:
         case [dict() as entry] if "name" not in entry and len(names) == 1:
             return {**line, "criteria": [{"name": names[0], **entry}]}
@@ -267,7 +267,8 @@ def fill_token(text: str, token: str | None) -> str:
     return f'{text[:start]}{{"token": "{token}"{comma}{remainder}'
 
 
-_END = object()
+_SCRIPT_END = object()
+"""The line after the last one of a script."""
 
 
 def _repeat(line: Any) -> Iterator[Line]:
@@ -276,11 +277,17 @@ def _repeat(line: Any) -> Iterator[Line]:
 
 
 def _find_first_entry(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the first criterion of a reply, or the reply itself if it has none."""
     entries = members.get("criteria")
-    return (entries[0] if isinstance(entries, list) else next(iter(entries.values()))) if entries else members
+    if not entries:
+        return members
+    first: dict[str, Any] = entries[0] if isinstance(entries, list) else next(iter(entries.values()))
+    return first
 
 
 def _set_score(value: Any) -> Callable[[dict[str, Any]], None]:
+    """Make a function that sets the score of the first criterion (or ``safe``, without a score) to a value."""
+
     def change(members: dict[str, Any]) -> None:
         entry = _find_first_entry(members)
         entry["score" if "score" in entry else "safe"] = value
@@ -298,7 +305,7 @@ def _swap_type(members: dict[str, Any]) -> None:
 
 
 def _list_entries(members: dict[str, Any]) -> list[Any]:
-    """List the criteria, in a list that can hold one twice; structured replies key them by name."""
+    """Return the criteria as a list, in which one can occur twice; structured replies have them by name."""
     entries = members.get("criteria", [])
     return entries if isinstance(entries, list) else [{"name": name, **entry} for name, entry in entries.items()]
 
@@ -326,7 +333,7 @@ def _add_verdict(members: dict[str, Any]) -> None:
     members["verdict"] = "fail"
 
 
-_RAISED: Mapping[str | None, Callable[[], Exception]] = {
+_RAISED_FAULTS: Mapping[str | None, Callable[[], Exception]] = {
     "error": lambda: RuntimeError("a fault was injected"),
     "http_400": lambda: ModelError("the server answered 400", status=400),
     "http_500": lambda: ModelError("the server answered 500", status=500),
@@ -334,7 +341,7 @@ _RAISED: Mapping[str | None, Callable[[], Exception]] = {
 }
 
 
-_TEXTUAL: Mapping[str, Callable[[str], str]] = {
+_TEXT_FAULTS: Mapping[str, Callable[[str], str]] = {
     "empty": lambda text: "",
     "cut_off": lambda text: text[: len(text) * 2 // 3],
     "two_objects": lambda text: f"{text}\n{text}",
@@ -349,7 +356,7 @@ _TEXTUAL: Mapping[str, Callable[[str], str]] = {
 }
 
 
-_STRUCTURAL: Mapping[str, Callable[[dict[str, Any]], None]] = {
+_OBJECT_FAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "nan": _set_score(float("nan")),
     "off_scale": _set_score(95),
     "negative": _set_score(-3),

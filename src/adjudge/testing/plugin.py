@@ -1,8 +1,8 @@
 """The pytest plugin: fixtures ``judge`` and ``run_agent``, ``@pytest.mark.judged``, recordings, and a summary.
 
-What a test asks with is in ``fixture.py``, and what fails a marked test, in ``marker.py``.
+The fixture's objects are in ``fixture.py``, and the judging of marked tests is in ``marker.py``.
 
-pytest loads it with every suite where adjudge is installed, so it imports next to nothing until a test asks.
+pytest loads it with every suite where adjudge is installed, so it imports next to nothing until a test needs a judge.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _FAILED: pytest.StashKey[bool] = pytest.StashKey()
 
 _NOTE: pytest.StashKey[str] = pytest.StashKey()
 
-_CALLED: pytest.StashKey[bool] = pytest.StashKey()
+_TEST_RAN: pytest.StashKey[bool] = pytest.StashKey()
 
 
-_MARK = (
+_MARK_HELP = (
     "judged(rubric=None, criteria=None, threshold=None, repeat=1, at_least=repeat, judge=None, ...): judge what the "
     "test returns; run it `repeat` times, of which `at_least` must pass"
 )
@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the mark, so that strict markers know it."""
-    config.addinivalue_line("markers", _MARK)
+    config.addinivalue_line("markers", _MARK_HELP)
 
 
 @pytest.fixture(name="judge")
@@ -103,28 +103,28 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Begin a test anew, also when a plugin runs it again, and prepare one that is marked."""
+    """Reset the state of a test, which a plugin may run again, and wrap the function of a marked test."""
     if _JUDGE in item.stash:
         del item.stash[_JUDGE]
     if _AGENT in item.stash:
         del item.stash[_AGENT]
     item.stash[_FAILED] = False
     item.stash[_NOTE] = ""
-    item.stash[_CALLED] = False
-    done = yield
+    item.stash[_TEST_RAN] = False
+    outcome = yield
     mark = item.get_closest_marker("judged")
     if mark is not None:
         # After fixtures are set up: pytest's own unittest support replaces the function until then.
         _wrap_marked(item, mark)
-    return done
+    return outcome
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Note that the test is over: a subtest's report, which is made before, says nothing about the test."""
-    done = yield
-    item.stash[_CALLED] = True
-    return done
+    """Record that the test has run to its end; reports of subtests are made before that, and do not count."""
+    outcome = yield
+    item.stash[_TEST_RAN] = True
+    return outcome
 
 
 @pytest.hookimpl(wrapper=True)
@@ -147,8 +147,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put the test's judgements on its last report, as properties and as data for the summary."""
-    last = call.when == "teardown" and _JUDGE in item.stash
-    if last:
+    is_last_report = call.when == "teardown" and _JUDGE in item.stash
+    if is_last_report:
         from adjudge.testing.summary import list_properties
 
         other_properties = [pair for pair in item.user_properties if not pair[0].startswith("adjudge.")]
@@ -164,12 +164,12 @@ def pytest_runtest_makereport(
         item.stash[_FAILED] = True
         if _AGENT in item.stash and item.stash[_AGENT].runs:
             report.sections.append(("agent runs", item.stash[_AGENT].describe()))
-    if last:
+    if is_last_report:
         from adjudge.testing.summary import describe
 
         test, note = str(item.nodeid), item.stash.get(_NOTE, "")
         judged = [describe(result) | {"test": test} for result in item.stash[_JUDGE].results]
-        # Plain data: with xdist the report travels from the worker to the process that prints.
+        # Plain data, because with xdist the worker sends the report to the process that prints.
         report.adjudge = {"judged": judged, "note": f"{test}: {note}" if note else ""}  # type: ignore[attr-defined]
     return report
 
@@ -194,13 +194,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _lacks_judgement(item: pytest.Item) -> bool:
-    """Return whether a marked test is over and what it returns was not judged."""
-    marked = item.get_closest_marker("judged") is not None
-    return marked and item.stash.get(_CALLED, False) and not (_JUDGE in item.stash and item.stash[_JUDGE].concluded)
+    """Return whether a marked test has run and the content that it returns was not judged."""
+    is_marked = item.get_closest_marker("judged") is not None
+    was_judged = _JUDGE in item.stash and item.stash[_JUDGE].concluded
+    return is_marked and item.stash.get(_TEST_RAN, False) and not was_judged
 
 
 def _fail_report(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Mark a test as failed that would be green for ever; one that is expected to fail as one that did."""
+    """Mark a test without a judgement as failed, because it could never fail; an expected failure, as xfailed."""
     from adjudge.testing.marker import explain_missing_judgement
 
     report.outcome = "skipped" if hasattr(report, "wasxfail") else "failed"
@@ -208,12 +209,13 @@ def _fail_report(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _close_judge(item: pytest.Item) -> None:
+    """Close a test's judge, and keep the note for the summary."""
     with _fail_on_usage_error():
         item.stash[_NOTE] = item.stash[_JUDGE].close()
 
 
 def _find_judge(item: pytest.Item) -> TestJudge:
-    """Find the judge of a test, made when it first asks."""
+    """Return the judge of a test, which is made at first use."""
     if _JUDGE not in item.stash:
         function = getattr(item, "originalname", None) or item.name
         item.stash[_JUDGE] = _find_suite(item.config).begin(str(item.nodeid), function, item.path.parent)
@@ -221,7 +223,7 @@ def _find_judge(item: pytest.Item) -> TestJudge:
 
 
 def _find_suite(config: pytest.Config) -> Suite:
-    """Find the suite of this session; it is made of the options when it is first asked for."""
+    """Return the suite of this session, which is made of pytest's options at first use."""
     if _SUITE not in config.stash:
         from adjudge.testing.fixture import Suite
 
@@ -241,7 +243,7 @@ def _find_suite(config: pytest.Config) -> Suite:
 
 
 def _list_options(config: pytest.Config) -> tuple[str, ...]:
-    """List the command line's options on who judges and where recordings are, to be repeated; not those of files."""
+    """List the command line's options for the judge and the recordings, for a command that runs a test again."""
     options = [("--judge", name) for name in config.getoption("judge") or ()]
     for option in ("--judge-strategy", "--judge-recordings"):
         value = config.getoption(option.removeprefix("--").replace("-", "_"))
@@ -264,12 +266,13 @@ def _open_panel(names: tuple[str, ...], strategy: str | None, named_in: Path | N
 
 
 def _wrap_marked(item: pytest.Item, mark: pytest.Mark) -> None:
-    """Put in a test's place a function that judges what it returns; a mark that makes no sense fails the test."""
+    """Replace a test by a function that judges what the test returns; an invalid mark fails the test."""
     from adjudge.testing.marker import UNJUDGED, read_mark, replace_test, wrap
 
     if not isinstance(item, pytest.Function):
         pytest.fail(f"{item.name} is marked judged and is no function that could return what to judge", pytrace=False)
-    # A test that is run again would else judge what the first run's judging returned: nothing.
+    # If the test runs again, it is wrapped already. The original function is wrapped, because the wrapper returns
+    # nothing.
     test = getattr(item.obj, UNJUDGED, item.obj)
     with _fail_on_usage_error():
         replace_test(item, wrap(test, read_mark(mark.args, dict(mark.kwargs)), _find_judge(item)))
@@ -277,7 +280,7 @@ def _wrap_marked(item: pytest.Item, mark: pytest.Mark) -> None:
 
 @contextmanager
 def _fail_on_usage_error() -> Iterator[None]:
-    """Fail the test by the sentence of a ``UsageError`` of the block, without a traceback."""
+    """Fail the test with the message of a ``UsageError`` that the block raises, without a traceback."""
     from adjudge.errors import UsageError
 
     reason = ""

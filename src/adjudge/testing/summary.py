@@ -14,19 +14,19 @@ from adjudge.judges.remedies import may_doctor_help
 from adjudge.result import CriterionResult, JudgeResult
 
 WIDTH = 10
-"""Characters of a full bar."""
+"""The number of characters of a full bar."""
 
 LONGEST = 400
-"""Characters of one reasoning."""
+"""The most characters of one reasoning."""
 
 LONGEST_CONTENT = 2_000
-"""Characters of what was judged."""
+"""The most characters of the judged content."""
 
 MOST = 40
-"""Lines about criteria, rules, suggestions and seats, each."""
+"""The most lines about rules, suggestions and seats, each; criteria, which take two lines, may have twice as many."""
 
 
-_BY_DOCTOR = {
+_DOCTOR_REMEDIES = {
     "error": "is the judge reachable? adjudge doctor says so",
     "unparseable": "adjudge doctor says whether this judge's replies can be read",
     "missing_criterion": "adjudge doctor says whether this judge's replies can be read",
@@ -66,11 +66,14 @@ def explain(result: JudgeResult, command: str = "", *, code_judges: Collection[s
 
 
 def _find_remedy(result: JudgeResult, code_judges: Collection[str]) -> str | None:
+    """Return a sentence on what to do about an undecided result; ``None`` if there is none to give."""
     because = result.undecided_because or ""
     if because == "error" and " raised " in result.detail:
         return "the judge is a function, and raised this itself"  # no server has to be reached
-    if because in _BY_DOCTOR:
-        return _BY_DOCTOR[because] if may_doctor_help(result, code_judges) else None  # else its detail says what to do
+    if because in _DOCTOR_REMEDIES:
+        return (
+            _DOCTOR_REMEDIES[because] if may_doctor_help(result, code_judges) else None
+        )  # else its detail says what to do
     return _REMEDIES.get(because)
 
 
@@ -100,7 +103,8 @@ def draw_bar(score: float | None) -> str:
 
 
 def _shorten_text(text: str, most: int = LONGEST) -> str:
-    # Cut first: cleaning looks at every character, and a reply may have a million.
+    """Write a text on one line of at most ``most`` characters, without control characters."""
+    # Cut before cleaning, which reads every character, since a reply may have a million.
     flat = " ".join(clean(text[: 4 * most], keep_lines=False).split())
     return flat if len(flat) <= most and len(text) <= 4 * most else f"{flat[:most]}…"
 
@@ -110,7 +114,7 @@ def _limit_lines(lines: list[str], most: int = MOST) -> list[str]:
 
 
 MOST_CRITERIA = 50
-"""Criteria of one judgement that a test report carries."""
+"""The most criteria of one judgement in a test report."""
 
 SLOWEST = 3
 
@@ -125,7 +129,7 @@ def describe(result: JudgeResult) -> dict[str, Any]:
         "judge": _clean_name(result.judge),
         "ms": float(result.duration_ms),
         "usage": usage.to_dict() if usage is not None else None,
-        # A function that decides reports no usage, and neither does a server that counts nothing: nothing to say.
+        # A judge that is a function reports no usage, and must not count as one whose usage is unknown.
         "asked": result.attempts > 0 and (usage is not None or result.undecided_because is not None),
         "criteria": [(_clean_name(criterion.name), criterion.score) for criterion in result.criteria[:MOST_CRITERIA]],
     }
@@ -134,12 +138,12 @@ def describe(result: JudgeResult) -> dict[str, Any]:
 def list_properties(result: JudgeResult, number: int) -> Iterator[tuple[str, str]]:
     """List the properties of a test report; ``number`` counts the test's judgements, and from 2 on is in each name."""
     members = describe(result)
-    end = "" if number == 1 else f"#{number}"
+    suffix = "" if number == 1 else f"#{number}"
     for name in ("outcome", "because", "score", "judge"):
         if members[name] is not None:
-            yield f"adjudge.{name}{end}", _format_value(members[name])
+            yield f"adjudge.{name}{suffix}", _format_value(members[name])
     for name, score in members["criteria"]:
-        yield f"adjudge.criterion.{name}{end}", _format_value(score)
+        yield f"adjudge.criterion.{name}{suffix}", _format_value(score)
 
 
 def summarise(entries: Sequence[Mapping[str, Any]], notes: Iterable[str] = ()) -> list[str]:
@@ -164,16 +168,14 @@ def _format_usage(entries: Sequence[Mapping[str, Any]]) -> str:
     priced = [usage["cost_usd"] for usage in known_usages if usage["cost_usd"] is not None]
     if not known_usages:
         return "tokens and cost unknown"
-    read, written = (sum(usage[side] for usage in known_usages) for side in ("input_tokens", "output_tokens"))
-    tokens = f"{read:,} tokens in, {written:,} out"
+    input_tokens = sum(usage["input_tokens"] for usage in known_usages)
+    output_tokens = sum(usage["output_tokens"] for usage in known_usages)
+    tokens = f"{input_tokens:,} tokens in, {output_tokens:,} out"
     tokens += f" (unknown for {len(usages) - len(known_usages)})" if len(known_usages) < len(usages) else ""
-    # A sum over some of them would read as the whole.
+    # The number without a known cost is added, because the sum would otherwise look like the cost of all.
     unpriced = len(usages) - len(priced)
-    cost = (
-        "unknown"
-        if not priced
-        else format_dollars(sum(priced), digits=4) + (f" and unknown for {unpriced}" if unpriced else "")
-    )
+    cost = format_dollars(sum(priced), digits=4) if priced else "unknown"
+    cost += f" and unknown for {unpriced}" if priced and unpriced else ""
     return f"{tokens}, cost {cost}"
 
 

@@ -11,7 +11,10 @@ from adjudge.tools.tool import MISSING, MOST_VALUES, ToolCandidate, ToolTest
 
 
 def find_fault(candidate: ToolCandidate) -> str | None:
-    """Find the first thing that rules a candidate out, in a sentence, or ``None``; nothing of it is run."""
+    """Find the first fault that rules a candidate out before any review, as a sentence; ``None`` without one.
+
+    Nothing of the candidate is run: its tests are records of earlier runs.
+    """
     if not candidate.source.strip() and not (candidate.mode == "compose" and candidate.steps):
         return "there is no source, and no steps, to review"
     if not candidate.tests:
@@ -20,26 +23,31 @@ def find_fault(candidate: ToolCandidate) -> str | None:
         fault = _find_schema_fault(label, schema)
         if fault:
             return fault
-    return _find_odd_test(candidate.tests) or _find_failed_test(candidate)
+    return _find_non_json_test(candidate.tests) or _find_failed_test(candidate)
 
 
-def _find_odd_test(tests: Sequence[ToolTest]) -> str | None:
-    """Find a test that is not JSON; together they are bounded, or a thousand large ones would hold up everybody."""
-    if is_json([value for test in tests for _, value in _list_values(test)], most=MOST_VALUES):
+def _find_non_json_test(tests: Sequence[ToolTest]) -> str | None:
+    """Find a fault in the values of the tests: one of them is not JSON, or they are too many together.
+
+    They are counted together, because a thousand large tests would hold up every other review.
+    """
+    if is_json([value for test in tests for _, value in _list_test_values(test)], most=MOST_VALUES):
         return None
     for number, test in enumerate(tests[:MOST_VALUES], 1):
-        for label, value in _list_values(test):
+        for label, value in _list_test_values(test):
             if not is_json((value,), most=MOST_VALUES):
                 return f"test {number} has an {label} that is not JSON: {find_non_json(value, most=MOST_VALUES)}"
     return f"the tests have more than {MOST_VALUES:,} values together"
 
 
-def _list_values(test: ToolTest) -> list[tuple[str, Any]]:
-    values = [("input", test.input), ("output", test.output), ("expected output", test.expected)]
-    return [(label, value) for label, value in values if value is not MISSING]
+def _list_test_values(test: ToolTest) -> list[tuple[str, Any]]:
+    """List the values of a test, each with its name for a message, without those that are missing."""
+    labelled_values = [("input", test.input), ("output", test.output), ("expected output", test.expected)]
+    return [(label, value) for label, value in labelled_values if value is not MISSING]
 
 
 def _find_failed_test(candidate: ToolCandidate) -> str | None:
+    """Find the first recorded test that failed, and what is wrong with it; ``None`` where all passed."""
     for number, test in enumerate(candidate.tests, 1):
         fault = _find_test_fault(test, candidate.output_schema)
         if fault:
@@ -48,8 +56,10 @@ def _find_failed_test(candidate: ToolCandidate) -> str | None:
 
 
 def _find_schema_fault(label: str, schema: Any) -> str | None:
+    """Find out what is wrong with a schema of a candidate; ``None`` where it is valid, or there is none."""
     if schema is None:
         return None
+    # Errors of the schema itself begin with "schema: ". The output that is checked, None, does not matter.
     problems = [problem for problem in validate_reuse("", None, schema).schema_errors if problem.startswith("schema: ")]
     return f"the {label} {problems[0]}" if problems else None
 

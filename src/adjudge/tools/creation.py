@@ -48,7 +48,7 @@ async def forge(
     try:
         await registry.check_room(candidate, agent=agent, session=session)
     except ToolRefused as error:
-        return _refuse(error)
+        return _make_refused_result(error)
     verdict = await judge.review_creation(candidate)
     if not isinstance(verdict, CreationVerdict) or verdict.tool_digest != tool_digest(candidate):
         raise UsageError(f"review_creation returns a CreationVerdict on what it was given, got {show(verdict)}")
@@ -57,14 +57,14 @@ async def forge(
         return ForgeResult(verdict=verdict, refused="rejected", detail=verdict.reasoning)
     try:
         record = await registry.register(candidate, verdict, agent=agent, session=session)
-    except ToolRefused as error:  # somebody took the place while the review went on
-        return _refuse(error, verdict)
+    except ToolRefused as error:  # during the review, another tool took the last place or the name
+        return _make_refused_result(error, verdict)
     return ForgeResult(tool=record.tool, verdict=verdict)
 
 
 def _find_refusal(candidate: ToolCandidate, *, allow_sandbox: bool) -> ForgeResult | None:
-    """Find why a candidate is refused before any review; ``None`` where it is not."""
-    # Compared with True: a text from a configuration, "false" say, must not open this.
+    """Find a reason to refuse a candidate before any review, as the result of ``forge``; ``None`` without one."""
+    # Compared with True, because a text from a configuration, such as "false", must not count as true.
     if candidate.mode == "sandbox" and allow_sandbox is not True:
         detail = "the candidate is code of its own (mode sandbox), which allow_sandbox=True lets be reviewed"
         return ForgeResult(refused="sandbox", detail=detail)
@@ -77,5 +77,6 @@ def _find_refusal(candidate: ToolCandidate, *, allow_sandbox: bool) -> ForgeResu
     return None
 
 
-def _refuse(error: ToolRefused, verdict: CreationVerdict | None = None) -> ForgeResult:
+def _make_refused_result(error: ToolRefused, verdict: CreationVerdict | None = None) -> ForgeResult:
+    """Make the result of ``forge`` for a refusal by the registry, with the verdict if there was a review before."""
     return ForgeResult(verdict=verdict, refused=error.because, detail=str(error))

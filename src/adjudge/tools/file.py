@@ -21,13 +21,13 @@ _ALIASES = {
 }
 """Other names for keys, in the style of JavaScript, which are accepted as well."""
 
-_NEEDED = ("name", "description", "input_schema", "mode")
+_NEEDED_KEYS = ("name", "description", "input_schema", "mode")
 
-_KEYS = ("schema", "$schema", *_NEEDED, "output_schema", "source", "allowlist", "steps", "tests")
+_KEYS = ("schema", "$schema", *_NEEDED_KEYS, "output_schema", "source", "allowlist", "steps", "tests")
 
 _TEST_KEYS = ("input", "output", "success", "expected", "error")
 
-_EMPTY = ("output_schema", "allowlist", "steps", "tests")
+_NULLABLE_KEYS = ("output_schema", "allowlist", "steps", "tests")
 """Keys that may stand there without a value."""
 
 
@@ -50,10 +50,10 @@ def load_candidate(source: Mapping[str, Any] | str | os.PathLike[str]) -> ToolCa
 
 
 def _read_candidate(document: Any, place: Place) -> ToolCandidate:
-    """Read a candidate from a file's data; raise ``UsageError`` that names the place of the fault."""
+    """Read a candidate from the data of a file. Raises ``UsageError`` that names the place of a mistake."""
     renamed, spellings = _rename_aliases(document, place)
-    nonempty = {key: value for key, value in renamed.items() if value is not None or key not in _EMPTY}
-    members = check_keys(nonempty, _KEYS, _NEEDED, "a tool candidate", place)
+    present = {key: value for key, value in renamed.items() if value is not None or key not in _NULLABLE_KEYS}
+    members = check_keys(present, _KEYS, _NEEDED_KEYS, "a tool candidate", place)
     if members.pop("schema", ToolCandidate.schema) != ToolCandidate.schema:
         raise place.at("schema").error(f"this version reads {ToolCandidate.schema!r}, not {show(renamed['schema'])}")
     members.pop("$schema", None)
@@ -69,9 +69,9 @@ def _read_candidate(document: Any, place: Place) -> ToolCandidate:
 
 
 def _read_test(row: Any, place: Place) -> ToolTest:
-    """Read a recorded run of a tool; raise ``UsageError`` that names the place of the fault."""
+    """Read a recorded run of a tool. Raises ``UsageError`` that names the place of a mistake."""
     members, spellings = _rename_aliases(row, place)
-    # Not check_keys: that refuses a key without a value, and null is what a tool may put out, or should.
+    # Not by check_keys, which refuses a key whose value is null: null may be what a tool returned, or should return.
     for key in members:
         if key not in _TEST_KEYS:
             raise place.at(key).error(f"a test has no key {show(key)}{suggest(key, _TEST_KEYS)}")
@@ -80,7 +80,7 @@ def _read_test(row: Any, place: Place) -> ToolTest:
             raise place.error(f"a test needs {key!r}, and there is none")
     for key in ("input", "output", "expected"):
         if not is_json((members.get(key),), most=MOST_VALUES):
-            # A date, for one, which YAML and TOML read by themselves.
+            # Such as a date: YAML and TOML read dates from unquoted texts.
             problem = find_non_json(members[key], most=MOST_VALUES)
             raise place.at(spellings.get(key, key)).error(f"{problem}; write it as text in quotes, or as JSON")
     values: dict[str, Any] = {"output": None, **members}
@@ -91,7 +91,10 @@ def _read_test(row: Any, place: Place) -> ToolTest:
 
 
 def _rename_aliases(document: Any, place: Place) -> tuple[dict[Any, Any], dict[str, str]]:
-    """Give the keys of a mapping our names; also return the spelling of each key that had another name."""
+    """Rename the keys of a mapping that have an alias.
+
+    Return the renamed mapping, and the spelling in the file of each key that was renamed.
+    """
     if not isinstance(document, Mapping):
         raise place.error(f"must be a mapping, got {show(document)}")
     renamed: dict[Any, Any] = {}
@@ -106,10 +109,10 @@ def _rename_aliases(document: Any, place: Place) -> tuple[dict[Any, Any], dict[s
 
 
 def _find_faulty_key(members: Mapping[str, Any]) -> str | None:
-    """Find the key of a refused candidate that is at fault: the first that is refused on its own."""
+    """Find the key at fault in a refused candidate: the first whose value is refused by itself; ``None`` if none is."""
     placeholder: dict[str, Any] = {"name": "x", "description": "", "input_schema": True, "mode": "sandbox"}
     for key, value in members.items():
-        # The candidate is not used: it checks its members when it is made, and only one of them is not a placeholder.
+        # A candidate checks its members when it is made. In this one, all others are placeholders.
         try:
             ToolCandidate(**{**placeholder, key: value})
         except UsageError:

@@ -1,7 +1,7 @@
-"""The changes of a tool within one transaction, but its promotion (``promotion.py``).
+"""The changes of a tool within one transaction, except its promotion (``promotion.py``).
 
-A step that raises has changed nothing. So what was paid for and must be recorded even where it has no effect (a
-verdict on a tool that changed meanwhile) is returned as an outcome, and not raised.
+A transaction that raises changes nothing. So a verdict that has no effect, because the tool changed meanwhile, is no
+exception but an outcome: it was paid for, and has to be recorded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ToolTransaction:
-    """One transaction under way; ``now`` is read inside it, after everybody else who writes was waited for."""
+    """A transaction that changes tools. ``now`` is read inside it, after waiting for every other writer."""
 
     view: ToolView
     limits: RegistryLimits
@@ -57,11 +57,11 @@ class ToolTransaction:
     # ---------------------------------------------------------------- coming and going
 
     def check_room(self, candidate: ToolCandidate, agent: str, session: str) -> None:
-        """Raise where a new tool would find no place; nothing is written."""
+        """Raise ``ToolRefused`` where the registry has no room for a new tool; nothing is written."""
         self._check_room(make_summary(_make_record(candidate, agent, session, self.now)))
 
     def register(self, candidate: ToolCandidate, verdict: CreationVerdict, agent: str, session: str) -> ToolRecord:
-        """Write a tool that was approved, and its verdict."""
+        """Write an approved candidate as a new tool, and its verdict. Raises ``ToolRefused`` where there is no room."""
         record = add_verdict(_make_record(candidate, agent, session, self.now), verdict)
         self._check_room(make_summary(record))
         self.view.save(record)
@@ -69,29 +69,33 @@ class ToolTransaction:
         return record
 
     def reject(self, candidate: ToolCandidate, verdict: CreationVerdict, agent: str, session: str) -> None:
-        """Record that a candidate did not become a tool."""
+        """Record the verdict on a candidate that did not become a tool."""
         self.view.append_entry(make_rejected_entry(candidate, verdict, agent, session))
 
     def write_unreviewed(self, candidate: ToolCandidate, agent: str, session: str) -> ToolRecord:
-        """Write a tool from elsewhere, which nobody has reviewed here."""
+        """Write a candidate from elsewhere as a tool that does not run before it is reviewed here."""
         record = replace(_make_record(candidate, agent, session, self.now), status="unreviewed")
         self._check_room(make_summary(record))
         self.view.save(record)
         return record
 
     def end_session(self, session: str, agent: str | None) -> int:
-        """Remove the tools of a session; what was demoted stays, or its source could come back unnoticed."""
+        """Remove the tools of a session, and return how many there were.
+
+        The records of demoted tools stay, because otherwise their source could be registered again unnoticed.
+        """
         records = self.view.find(ToolFilter(tier="session", session=session, agent=agent))
-        ended = [record for record in records if record.status != "demoted"]
-        for record in ended:
+        removed = [record for record in records if record.status != "demoted"]
+        for record in removed:
             self._remove(record, "the session ended", None)
-        return len(ended)
+        return len(removed)
 
     def remove(self, tool_id: str, reason: str, by: str | None) -> None:
-        """Remove a tool, whatever it is."""
+        """Remove a tool of any status. Raises ``ToolRefused`` for an unknown one."""
         self._remove(self.find(tool_id), reason, by)
 
     def _remove(self, record: ToolRecord, reason: str, by: str | None) -> None:
+        """Delete a tool; one that was in use gets an entry in the ledger."""
         if record.status == "active":
             self.view.append_entry(make_demoted_entry(record, "removed", reason, by))
         self.view.delete(record.id)
@@ -99,14 +103,14 @@ class ToolTransaction:
     # ---------------------------------------------------------------- changes and uses
 
     def update(self, tool_id: str, candidate: ToolCandidate, session: str | None) -> ToolRecord:
-        """Write what a tool was changed to; it has no tier and no review, and does not run.
+        """Replace the candidate of a tool, which loses its tier and does not run until it is reviewed again.
 
-        Raises ``ToolRefused`` for a tool that is demoted, or finds no room.
+        Raises ``ToolRefused`` for a demoted tool, and where there is no room.
         """
         before = self.find(tool_id)
         if before.status == "demoted":
             raise ToolRefused(f"the tool {tool_id} is demoted; a review can reinstate it as it is", because="demoted")
-        # Python takes 1 for true, and a digest does not.
+        # Both are compared: to Python 1 and True are equal, and they have different digests.
         if candidate == before.tool.candidate and tool_digest(candidate) == before.digest:
             return before
         tool = replace(
@@ -116,7 +120,7 @@ class ToolTransaction:
             session=session if session is not None else before.tool.session,
             usage=ToolUsage(),
         )
-        # The cool-down stays: else a space more in the source would bring the panel back at once.
+        # The cool-down is kept: else a tool could be reviewed again at once after a blank was added to its source.
         after = replace(before, tool=tool, status="unreviewed", approved_by=None, claim=None)
         self._check_room(make_summary(after))
         if before.status == "active":
@@ -125,7 +129,7 @@ class ToolTransaction:
         return after
 
     def demote(self, tool_id: str, reason: str, by: str) -> ToolRecord:
-        """Take a tool out of use; nothing can stand in the way of that."""
+        """Take a tool out of use. Neither a full cap nor a review under way prevents that."""
         before = self.find(tool_id)
         if before.status == "demoted":
             return before
@@ -136,9 +140,10 @@ class ToolTransaction:
         return after
 
     def record_use(self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any) -> ToolRecord:
-        """Count one use of the tool as it is now.
+        """Count one use of a tool.
 
-        Raises ``ToolRefused`` where it may not be used, or was changed meanwhile.
+        ``digest`` is that of the tool that was used; ``None`` compares nothing. Raises ``ToolRefused`` for a tool that
+        may not be used, or was changed meanwhile.
         """
         record = self.find(tool_id)
         tool = record.tool
@@ -158,16 +163,17 @@ class ToolTransaction:
     # ---------------------------------------------------------------- reviews
 
     def begin_review(self, tool_id: str, by: str | None, session: str | None, claim: Claim) -> Outcome:
-        """Claim a tool that is not in use, so that nobody else has it reviewed meanwhile.
+        """Claim a tool that is not in use for a review, so that nobody else has it reviewed meanwhile.
 
-        Raises ``ToolRefused`` for a demoted one without a person's name, and where it would find no room.
+        Raises ``ToolRefused`` for a demoted tool if nobody reinstates it by name, and where the registry has no room
+        for it.
         """
         record = self.find(tool_id)
         if record.status == "active":
             detail = f"the tool {tool_id} is in use, by a review of what it is"
             return Outcome(record=record, obstacle=Obstacle(because="already", detail=detail))
         if record.status == "demoted" and by is None:
-            # A program that reinstates what a person took out of use would make demotion cosmetic.
+            # A demotion by a person would mean nothing if a program could reverse it.
             raise ToolRefused(
                 f"the tool {tool_id} is demoted; name who reinstates it with ",
                 Argument("by"),
@@ -180,7 +186,7 @@ class ToolTransaction:
     def end_review(
         self, reviewed: ToolRecord, verdict: CreationVerdict, by: str | None, session: str | None
     ) -> Outcome:
-        """Write the verdict, and put the tool into use where it was approved."""
+        """Write the verdict on a tool, and put the tool into use if it is approved and nothing is in the way."""
         current = self.load_reviewed(reviewed, verdict)
         if isinstance(current, Outcome):
             return current
@@ -197,7 +203,7 @@ class ToolTransaction:
         return Outcome(record=updated, obstacle=obstacle)
 
     def release(self, tool_id: str, claim: Claim) -> None:
-        """Give a claim back without a verdict."""
+        """End the claim of a review that has no verdict."""
         record = self.view.load(tool_id)
         if record is not None and record.claim is not None and record.claim.token == claim.token:
             self.view.save_standing(replace(record, claim=None))
@@ -206,9 +212,9 @@ class ToolTransaction:
 
     def find(self, tool_id: str) -> ToolRecord:
         """Return the tool of this id; raises ``ToolRefused`` where there is none."""
-        # What no store can look for is no tool's id.
-        findable = isinstance(tool_id, str) and tool_id.isprintable() and len(tool_id) <= LONGEST_ID
-        record = self.view.load(tool_id) if findable else None
+        # A value that some store cannot look for is no tool's id.
+        is_possible_id = isinstance(tool_id, str) and tool_id.isprintable() and len(tool_id) <= LONGEST_ID
+        record = self.view.load(tool_id) if is_possible_id else None
         if record is None:
             raise ToolRefused(
                 f"there is no tool {show(tool_id)}; `adjudge tools list` shows those there are", because="unknown"
@@ -216,12 +222,13 @@ class ToolTransaction:
         return record
 
     def _check_room(self, summary: ToolSummary) -> None:
+        """Raise ``ToolRefused`` where the registry has no room for a tool with this summary."""
         obstacle = find_room_obstacle(summary, self.view.list_neighbours(summary), self.limits, self.now)
         if obstacle is not None:
             raise obstacle.make_error()
 
     def claim(self, record: ToolRecord, claim: Claim) -> Outcome:
-        """Claim a tool for a review, unless somebody else has."""
+        """Claim a tool for a review; an outcome with an obstacle says that somebody else has claimed it."""
         obstacle = find_claim_obstacle(record, self.now)
         if obstacle is not None:
             return Outcome(record=record, obstacle=obstacle)
@@ -230,14 +237,15 @@ class ToolTransaction:
         return Outcome(record=record)
 
     def load_reviewed(self, reviewed: ToolRecord, verdict: ToolReviewVerdict) -> ToolRecord | Outcome:
-        """Load the tool if it still is what was reviewed; else record the verdict all the same, as one without effect.
+        """Load a tool after its review, if it still is what was reviewed.
 
-        Then the outcome is returned, which says why.
+        Otherwise record the verdict as one without effect, and return an outcome that says why.
         """
         tool_id = reviewed.id
         current = self.view.load(tool_id)
-        # All of it and not the digest alone: whoever changed whose tool it is must not have that recorded here.
-        is_unchanged = current is not None and _get_identity(current) == _get_identity(reviewed)
+        # The agent, the session, the tier and the status are compared too, not only the digest: otherwise a change of
+        # these in the table would be written to the ledger with the verdict.
+        is_unchanged = current is not None and _list_identity(current) == _list_identity(reviewed)
         if current is not None and is_unchanged and reviewed.digest == verdict.tool_digest:
             return current
         because: Because = "changed" if current is not None else "removed"
@@ -249,48 +257,52 @@ class ToolTransaction:
 
 
 def make_claim(now: datetime, seconds: float) -> Claim:
-    """Make a claim that ends by itself."""
+    """Make a claim that expires by itself after so many seconds."""
     return Claim(token=make_id(), until=now + timedelta(seconds=seconds))
 
 
 def _make_record(candidate: ToolCandidate, agent: str, session: str, now: datetime) -> ToolRecord:
+    """Make the record of a new tool, with a new id, in the session of its agent."""
     tool = EmergentTool(id=f"tool-{make_id()}", candidate=candidate, agent=agent, session=session, usage=ToolUsage())
     return ToolRecord(tool=tool, registered_at=now)
 
 
 def add_verdict(record: ToolRecord, verdict: ToolReviewVerdict) -> ToolRecord:
-    """Add a verdict to those on a tool."""
+    """Return the record with one more verdict on its tool."""
     return replace(record, tool=replace(record.tool, verdicts=(*record.tool.verdicts, verdict)))
 
 
 def _reinstate(record: ToolRecord, session: str | None) -> ToolRecord:
+    """Return the record of a tool that is in use again, in another session if one is given."""
     tool = record.tool if session is None else replace(record.tool, session=session)
     return replace(record, tool=tool, status="active", reason="")
 
 
-def _get_identity(record: ToolRecord) -> tuple[Any, ...]:
+def _list_identity(record: ToolRecord) -> tuple[Any, ...]:
+    """List everything that must not change while a tool is reviewed."""
     tool = record.tool
     return tool.candidate, tool.digest, tool.agent, tool.session, tool.tier, record.status
 
 
-def _has_claim_of(record: ToolRecord, reviewed: ToolRecord) -> bool:
-    claim, reviewed_claim = record.claim, reviewed.claim
-    return claim is not None and reviewed_claim is not None and claim.token == reviewed_claim.token
+def _has_same_claim(record: ToolRecord, reviewed: ToolRecord) -> bool:
+    """Return whether a tool still has the claim of the review that began with ``reviewed``."""
+    current_claim, reviewed_claim = record.claim, reviewed.claim
+    return current_claim is not None and reviewed_claim is not None and current_claim.token == reviewed_claim.token
 
 
 def drop_claim(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
-    """End the claim of a review, unless it is another review's by now."""
-    return replace(record, claim=None) if _has_claim_of(record, reviewed) else record
+    """Return the record without the claim of a review; the claim of another review is kept."""
+    return replace(record, claim=None) if _has_same_claim(record, reviewed) else record
 
 
 def find_rejection(verdict: ToolReviewVerdict) -> Obstacle | None:
-    """Find out whether the reviewers stand in the way."""
+    """Return the obstacle that the reviewers rejected a tool; ``None`` if they approved it."""
     return None if verdict.approved else Obstacle(because="rejected", detail=f"rejected: {verdict.reasoning}")
 
 
 def find_expired_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
-    """Find out whether a review took longer than its claim."""
-    if _has_claim_of(record, reviewed):
+    """Return the obstacle that a review took longer than its claim; ``None`` if it did not."""
+    if _has_same_claim(record, reviewed):
         return None
     return Obstacle(because="busy", detail=f"the review of {record.id} took so long that it counts no more")
 
@@ -336,7 +348,7 @@ class ForgeResult:
 
 
 def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResult:
-    """Make the result of ``review`` from an outcome."""
+    """Make the result of ``ToolRegistry.review`` from the outcome of a transaction."""
     obstacle = outcome.obstacle
     if obstacle is not None or outcome.record is None:
         because, detail = (obstacle.because, obstacle.detail) if obstacle is not None else ("removed", "it was removed")
@@ -345,9 +357,9 @@ def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResul
 
 
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
-    """Ask for the verdict on a candidate, which is claimed for so many seconds; a late verdict is a rejection.
+    """Ask a judge for its verdict on a candidate that is claimed for so many seconds; a late verdict is a rejection.
 
-    Raises ``UsageError`` for what is no verdict on this candidate.
+    Raises ``UsageError`` if the judge returns no verdict on this candidate.
     """
     try:
         verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_creation(candidate), name="review_creation")
@@ -359,5 +371,5 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
 
 
 def describe_late(seconds: float) -> str:
-    """Explain why a review that never answered is a rejection."""
+    """Explain that a tool is rejected because its review took too long."""
     return f"rejected, since the review took longer than {seconds * REVIEW_SHARE:g} seconds"

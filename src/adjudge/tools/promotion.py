@@ -48,11 +48,11 @@ further one."""
 
 
 _MOST_DOUBLINGS = 20
-"""After this many nobody waits any more, and a date must stay one."""
+"""The most times that the cool-down is doubled: nobody waits longer, and a date has to stay within its range."""
 
 
 TEMPORARY: tuple[Because, ...] = ("already", "usage", "cool_down", "busy")
-"""Obstacles that go away by waiting or by using the tool more. They are outcomes; any other is an error to mend."""
+"""Obstacles that go away by waiting, or by using the tool more. They are outcomes; any other obstacle is raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Promotion:
 
 
 def make_promotion(outcome: Outcome, verdict: PromotionVerdict | None) -> Promotion:
-    """Make the result of ``promote`` from an outcome."""
+    """Make the result of ``ToolRegistry.promote`` from the outcome of a transaction."""
     obstacle = outcome.obstacle
     return Promotion(
         promoted=obstacle is None and verdict is not None,
@@ -91,7 +91,10 @@ def make_promotion(outcome: Outcome, verdict: PromotionVerdict | None) -> Promot
 def begin_promotion(
     transaction: ToolTransaction, tool_id: str, to: ToolTier, approved_by: str | None, claim: Claim
 ) -> Outcome:
-    """Claim a tool whose promotion may be reviewed now."""
+    """Claim a tool for the review of its promotion, if it may be reviewed now.
+
+    An obstacle that goes away by itself is in the outcome. Raises ``ToolRefused`` for any other.
+    """
     record = transaction.find(tool_id)
     neighbours = transaction.view.list_neighbours(make_raised_summary(record, to))
     obstacle = find_promotion_obstacle(
@@ -105,9 +108,9 @@ def begin_promotion(
 
 
 async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
-    """Ask for the panel's verdict on a tool; a late one is a rejection.
+    """Ask the panel for its verdict on a tool that is claimed for so many seconds; a late verdict is a rejection.
 
-    Raises ``UsageError`` for what is no verdict on this tool.
+    Raises ``UsageError`` if the panel returns no verdict on this tool.
     """
     try:
         verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_promotion(tool), name="review_promotion")
@@ -124,10 +127,10 @@ async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) ->
 def end_promotion(
     transaction: ToolTransaction, reviewed: ToolRecord, to: ToolTier, approved_by: str | None, verdict: PromotionVerdict
 ) -> Outcome:
-    """Write the panel's verdict; the verdict, its entry and the new tier are written together or not at all.
+    """Write the verdict of the panel, and promote the tool if it is approved; all of that is written, or nothing.
 
-    The tool keeps its tier where something stands in the way: it is not what was reviewed any more, the panel rejects
-    it, the review took longer than its claim, or an obstacle arose meanwhile.
+    The tool keeps its tier if it changed meanwhile, the panel rejects it, the review took longer than its claim, or an
+    obstacle arose during the review.
     """
     current = transaction.load_reviewed(reviewed, verdict)
     if isinstance(current, Outcome):
@@ -154,12 +157,15 @@ def end_promotion(
 def _find_new_obstacle(
     transaction: ToolTransaction, record: ToolRecord, to: ToolTier, approved_by: str | None
 ) -> Obstacle | None:
-    """Find an obstacle that arose while the panel was asked."""
+    """Find an obstacle to a promotion that arose while the panel was asked; ``None`` without one.
+
+    Uses, success rate, cool-down and claim are left out, because they were checked before the panel was asked.
+    """
     neighbours = transaction.view.list_neighbours(make_raised_summary(record, to))
     unlimited = replace(transaction.limits, min_uses=0, min_success_rate=0.0)
-    rested = replace(record, cooling=Cooldown(), claim=None)
+    without_cooldown = replace(record, cooling=Cooldown(), claim=None)
     return find_promotion_obstacle(
-        rested, to, approved_by=approved_by, neighbours=neighbours, limits=unlimited, now=transaction.now
+        without_cooldown, to, approved_by=approved_by, neighbours=neighbours, limits=unlimited, now=transaction.now
     )
 
 
@@ -175,7 +181,10 @@ def find_promotion_obstacle(
     limits: RegistryLimits,
     now: datetime,
 ) -> Obstacle | None:
-    """Find out why a promotion may not be reviewed now; an obstacle that somebody has to mend comes first."""
+    """Find the first reason why a promotion may not be reviewed now; ``None`` without one.
+
+    Reasons that somebody has to mend come before those that go away by themselves.
+    """
     return (
         _find_step_obstacle(record, to, approved_by)
         or find_room_obstacle(make_raised_summary(record, to), neighbours, limits, now)
@@ -186,12 +195,12 @@ def find_promotion_obstacle(
 
 
 def make_raised_summary(record: ToolRecord, to: ToolTier) -> ToolSummary:
-    """Make the summary that a tool would have on a tier, once nobody reviews it any more."""
+    """Make the summary that a tool would have after it was promoted to a tier."""
     return replace(make_summary(record), tier=to, status="active", claimed_until=None)
 
 
 def _find_step_obstacle(record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
-    """Find why a tool cannot rise to this tier, whatever its uses are."""
+    """Find the reason why a tool cannot be promoted to this tier at all, however well it does; ``None`` without one."""
     if record.status != "active":
         return explain_status(record)
     if to == record.tier:
@@ -209,24 +218,24 @@ def _find_step_obstacle(record: ToolRecord, to: ToolTier, approved_by: str | Non
 
 
 def _find_usage_obstacle(record: ToolRecord, limits: RegistryLimits) -> Obstacle | None:
-    """Return the obstacle of too few uses or too low a success rate; ``None`` where both suffice."""
+    """Return the obstacle that a tool has too few uses, or too low a success rate; ``None`` if both suffice."""
     usage = record.tool.usage
     uses, rate = (usage.uses, usage.success_rate) if usage is not None else (0, 0.0)
     if uses >= limits.min_uses and rate >= limits.min_success_rate:
         return None
-    shown, needed = format_apart(rate, limits.min_success_rate)
+    shown_rate, needed_rate = format_apart(rate, limits.min_success_rate)
     return Obstacle(
         because="usage",
-        detail=f"{describe_tool(record)} has {uses} uses with a success rate of {shown}, and needs {limits.min_uses} "
-        f"with {needed}",
+        detail=f"{describe_tool(record)} has {uses} uses with a success rate of {shown_rate}, and needs "
+        f"{limits.min_uses} with {needed_rate}",
     )
 
 
 def _find_cooling_obstacle(record: ToolRecord, now: datetime) -> Obstacle | None:
-    """Return the obstacle of a cool-down after a refused promotion; ``None`` where it is over."""
+    """Return the obstacle that a tool cools down after a refused promotion; ``None`` if that is over."""
     uses, pause = compute_cool_down(record.cooling.refusals)
     uses_left = max(0, uses - record.cooling.uses)
-    # Both have to pass: uses alone can be made up in a second, and time alone passes without any evidence.
+    # Both have to pass: uses can be produced in a second, and time passes without any new evidence.
     time_left = (record.cooling.since + pause - now) if record.cooling.since is not None else timedelta()
     if uses_left == 0 and time_left <= timedelta():
         return None
@@ -239,7 +248,7 @@ def _find_cooling_obstacle(record: ToolRecord, now: datetime) -> Obstacle | None
 
 
 def compute_cool_down(refusals: int) -> tuple[int, timedelta]:
-    """Compute how many uses, and how much time, have to pass after so many refusals: both of them."""
+    """Compute how many uses and how much time both have to pass after so many refusals of a promotion."""
     if refusals < 1:
         return 0, timedelta()
     factor = 2 ** min(refusals - 1, _MOST_DOUBLINGS)

@@ -76,7 +76,7 @@ class ToolRecord:
 
     def __post_init__(self) -> None:
         check_choice("status", self.status, STATUSES, where="a tool")
-        # Held here: whatever a registry of today or tomorrow does, a tier is a review's, and ends with it.
+        # Checked in the type, so that no registry can give a tier to a tool without a current review.
         if self.status != "active" and self.tier != "session":
             raise UsageError(f"a tool that is {self.status} has no tier above session, got {self.tier}")
         if (self.tier == "shared") != (self.approved_by is not None):
@@ -131,7 +131,7 @@ class ToolSummary:
 
 
 def make_summary(record: ToolRecord) -> ToolSummary:
-    """Summarise a record."""
+    """Make the summary of a tool, by which caps and names are decided."""
     tool = record.tool
     return ToolSummary(
         id=tool.id,

@@ -59,14 +59,14 @@ class ToolUse:
 
 
 async def run_tool(run: RunTool, record: ToolRecord, arguments: Any) -> ToolUse:
-    """Run a tool once; what it raises is part of the result."""
+    """Run a tool once, and check its output; an exception of the tool is part of the result."""
     candidate, usage = record.tool.candidate, record.tool.usage
     started = time.perf_counter()
     output, error = await call_safely(_call_tool, run, candidate, arguments)
     duration_ms = measure_ms(started)
     if error is not None:
         return ToolUse(error=error, duration_ms=duration_ms)
-    output = copy_plain(output)  # what is checked is what is handed on, though the tool may hold the same list
+    output = copy_plain(output)  # a copy, which the tool cannot change after it was checked
     schema = True if candidate.output_schema is None else candidate.output_schema
     history = usage.history if usage is not None else None
     verdict = validate_reuse(record.id, output, schema, history=history)
@@ -74,7 +74,7 @@ async def run_tool(run: RunTool, record: ToolRecord, arguments: Any) -> ToolUse:
 
 
 async def _call_tool(run: RunTool, candidate: ToolCandidate, arguments: Any) -> Any:
-    """Return what ``run`` returns for a tool; a synchronous ``run`` is called in a thread."""
+    """Call ``run`` for a tool and return what it returns; a ``run`` that is not async is called in a thread."""
     try:
         if inspect.iscoroutinefunction(run):
             return await run(candidate, arguments)
@@ -82,13 +82,14 @@ async def _call_tool(run: RunTool, candidate: ToolCandidate, arguments: Any) -> 
         if error is not None:
             raise error
         return await output if inspect.isawaitable(output) else output
-    except SystemExit as error:  # a model wrote the tool: it must not end the program that runs it
+    except SystemExit as error:  # the tool, which a model wrote, must not end the program that runs it
         raise RuntimeError(f"the tool ended its program: SystemExit: {error}") from error
 
 
 def _call_sync(run: RunTool, candidate: ToolCandidate, arguments: Any) -> tuple[Any, BaseException | None]:
-    """Call a tool, and return its value and ``None``, or ``None`` and what it raised."""
-    # Handed over as a value: a future cannot carry every exception, and its caller would wait for ever.
+    """Call ``run`` for a tool; return its value and ``None``, or ``None`` and the exception that it raised."""
+    # The exception is returned and not raised: a future cannot carry every exception, and its caller would wait for
+    # ever.
     try:
         return run(candidate, arguments), None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool is somebody else's and may raise anything
@@ -189,7 +190,7 @@ class ToolRegistry:
             agent: The name of the agent.
             session: The name of the agent's session.
         """
-        candidate = _read_package(source)
+        candidate = _extract_candidate(source)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
         return await self._change_tools(lambda transaction: transaction.write_unreviewed(candidate, agent, session))
@@ -329,7 +330,7 @@ class ToolRegistry:
         obstacle = find_use_obstacle(record, agent=agent, session=session, candidate=candidate)
         if obstacle is not None:
             raise obstacle.make_error()
-        await self._confirm(record)
+        await self._check_confirmed(record)
         return record
 
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
@@ -343,7 +344,7 @@ class ToolRegistry:
             arguments: The arguments of the call, read.
         """
         try:
-            record = await self._find_called(call)
+            record = await self._find_called_tool(call)
             await self.check(record.id, agent=call.agent or "", session=call.run_id)
         except ToolRefused as error:
             return Screened(allowed=False, detail=str(error))
@@ -359,7 +360,7 @@ class ToolRegistry:
             result: What the tool returned.
         """
         try:
-            record = await self._find_called(call)
+            record = await self._find_called_tool(call)
         except ToolRefused as error:
             return Screened(allowed=False, detail=str(error))
         schema = record.tool.candidate.output_schema
@@ -384,7 +385,7 @@ class ToolRegistry:
         """
         record = await self.check(id, agent=agent, session=session)
         candidate = record.tool.candidate
-        arguments = copy_plain(arguments)  # what fits is what runs, though the caller goes on changing its own
+        arguments = copy_plain(arguments)  # a copy, which the caller cannot change after it was checked
         fitting = validate_reuse(id, arguments, candidate.input_schema)
         if not fitting.valid:
             problems = "; ".join(fitting.schema_errors[:3])
@@ -532,8 +533,8 @@ class ToolRegistry:
 
     # ---------------------------------------------------------------- within
 
-    async def _find_called(self, call: ToolCall) -> ToolRecord:
-        """Find the usable tool that a call names.
+    async def _find_called_tool(self, call: ToolCall) -> ToolRecord:
+        """Find the tool that a call names, among those that its agent may use.
 
         Raises ``ToolRefused`` for a call without an agent, and where there is no such tool or more than one.
         """
@@ -551,6 +552,7 @@ class ToolRegistry:
     async def _record_use(
         self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any
     ) -> ToolRecord:
+        """Count a use of a tool in a transaction; the output joins its history if the use succeeded."""
         return await self._change_tools(
             lambda transaction: transaction.record_use(
                 tool_id, digest, success=success, ms=ms, output=output if success else MISSING
@@ -558,11 +560,11 @@ class ToolRegistry:
         )
 
     async def _run_claimed(self, tool_id: str, claim: Claim, work: Awaitable[T]) -> T:
-        """Wait for some work on a claimed tool and return its result; where it fails, give the claim back."""
+        """Await some work on a claimed tool and return its result; if the work raises, end the claim."""
         try:
             return await work
         except BaseException:
-            # A store that fails cannot take it back either; the claim ends by itself then.
+            # If the store fails, the claim cannot be ended; it expires by itself.
             with suppress(LedgerError):
                 await self._change_tools(lambda transaction: transaction.release(tool_id, claim))
             raise
@@ -570,9 +572,9 @@ class ToolRegistry:
     async def _ask_and_promote(
         self, record: ToolRecord, judge: ToolJudge, to: ToolTier, approved_by: str | None
     ) -> Promotion:
-        """Ask both reviewers about a claimed tool, and end the promotion by what they answer."""
-        # The table may have been changed by hand: nobody is asked about what the ledger does not hold.
-        await self._confirm(record)
+        """Ask the panel about a claimed tool, and end the promotion by its verdict."""
+        # Nobody is asked about a tool whose table was changed by hand.
+        await self._check_confirmed(record)
         verdict = await ask_promotion(judge, record.tool, self._claim_seconds)
         outcome = await self._change_tools(
             lambda transaction: end_promotion(transaction, record, to, approved_by, verdict)
@@ -582,14 +584,17 @@ class ToolRegistry:
     async def _ask_and_review(
         self, record: ToolRecord, judge: ToolJudge, by: str | None, session: str | None
     ) -> ForgeResult:
-        """Ask the reviewers of new tools about a claimed tool, and end the review by what they answer."""
-        await self._confirm(record)  # as for a promotion
+        """Ask the judge of candidates about a claimed tool, and end the review by its verdict."""
+        await self._check_confirmed(record)  # as for a promotion
         verdict = await ask_creation(judge, record.tool.candidate, self._claim_seconds)
         outcome = await self._change_tools(lambda transaction: transaction.end_review(record, verdict, by, session))
         return make_result(outcome, verdict)
 
-    async def _confirm(self, record: ToolRecord) -> None:
-        """Raise unless the ledger holds what the tables say: whoever can write those could promote what he likes."""
+    async def _check_confirmed(self, record: ToolRecord) -> None:
+        """Raise ``LedgerError`` unless the ledger confirms what the tables say about a tool.
+
+        Whoever can write to the database could otherwise promote a tool by changing its row.
+        """
         doubt = await self._store.find_doubt(record)
         if doubt is not None:
             raise LedgerError(
@@ -598,17 +603,19 @@ class ToolRegistry:
             )
 
     async def _change_tools(self, work: Callable[[ToolTransaction], T]) -> T:
-        """Run work in a transaction that may write, and return its result."""
+        """Call a function with a transaction that may change tools, and return its result."""
         return await self._store.change(lambda view: work(ToolTransaction(view, self._limits, self._get_time())))
 
     async def _read_tools(self, work: Callable[[ToolTransaction], T]) -> T:
-        """Run work in a transaction that only reads, and return its result."""
+        """Call a function with a transaction that only reads tools, and return its result."""
         return await self._store.read(lambda view: work(ToolTransaction(view, self._limits, self._get_time())))
 
     def _make_claim(self) -> Claim:
+        """Make a claim for a review that begins now."""
         return make_claim(self._get_time(), self._claim_seconds)
 
     def _get_time(self) -> datetime:
+        """Return the time of the clock, in UTC. Raises ``UsageError`` for a clock whose times have no zone."""
         now = self._clock()
         if now.tzinfo is None:
             raise UsageError(
@@ -617,16 +624,18 @@ class ToolRegistry:
         return now.astimezone(UTC)
 
 
-def _read_package(source: ToolCandidate | EmergentTool | Mapping[str, Any]) -> ToolCandidate:
+def _extract_candidate(source: ToolCandidate | EmergentTool | Mapping[str, Any]) -> ToolCandidate:
+    """Return the candidate in a tool, or in the plain data of a tool or candidate; a candidate is returned as it is."""
     if isinstance(source, ToolCandidate):
         return source
     if isinstance(source, EmergentTool):
         return source.candidate
-    inner = source.get("candidate") if isinstance(source, Mapping) else None
-    return ToolCandidate.from_dict(source if inner is None else inner)
+    candidate_data = source.get("candidate") if isinstance(source, Mapping) else None
+    return ToolCandidate.from_dict(source if candidate_data is None else candidate_data)
 
 
 def _check_candidate(candidate: object) -> None:
+    """Raise ``UsageError`` for a value that is no ``ToolCandidate``."""
     if not isinstance(candidate, ToolCandidate):
         raise UsageError(
             f"a registry holds what was made of a ToolCandidate, got {show(candidate)}", argument="candidate"
@@ -634,7 +643,7 @@ def _check_candidate(candidate: object) -> None:
 
 
 def _check_verdict(verdict: object, candidate: ToolCandidate) -> None:
-    """Raise ``UsageError`` unless a verdict is a ``CreationVerdict`` on exactly this candidate, by its digest."""
+    """Raise ``UsageError`` for a value that is no ``CreationVerdict`` on exactly this candidate."""
     if not isinstance(verdict, CreationVerdict):
         raise UsageError(f"a tool is registered with a CreationVerdict, got {show(verdict)}", argument="verdict")
     if verdict.tool_digest != tool_digest(candidate):
@@ -645,7 +654,10 @@ def _check_verdict(verdict: object, candidate: ToolCandidate) -> None:
 
 
 def _check_names(**names: object) -> None:
-    """Agents, sessions and people are compared whole, so an empty name would be everybody's."""
+    """Raise ``UsageError`` for an empty or too long name of an agent, a session or a person.
+
+    Names are compared as a whole, so everybody who gives none would have the same name.
+    """
     for role, name in names.items():
         _check_length(role, name)
         if not str(name).strip():
@@ -653,7 +665,7 @@ def _check_names(**names: object) -> None:
 
 
 def _check_people(**names: str | None) -> None:
-    """Check names of people who answer for something: two names of one person must not read the same."""
+    """Raise ``UsageError`` for a name of a person that could be mistaken for another name; ``None`` is no name."""
     for role, name in names.items():
         if name is not None:
             _check_names(**{role: name})
@@ -663,19 +675,24 @@ def _check_people(**names: str | None) -> None:
 
 
 def _check_length(label: str, name: object) -> None:
+    """Raise ``UsageError`` for a name that no store can hold exactly, or that is too long."""
     check_text(label, name)
     if len(str(name)) > LONGEST_NAME:
         raise UsageError(f"{label} has at most {LONGEST_NAME} characters, got {len(str(name)):,}", argument=label)
 
 
 def _check_texts(**texts: str | None) -> None:
+    """Raise ``UsageError`` for a text that not every store can hold exactly; ``None`` is no text."""
     for parameter, text in texts.items():
         if text is not None:
             check_text(parameter, text)
 
 
 def _check_name(candidate: ToolCandidate) -> None:
-    """A model may have chosen it, so an odd one is refused like a bad tool and not like a caller's mistake."""
+    """Raise ``ToolRefused`` for a candidate whose name cannot be stored, or is too long.
+
+    It is no ``UsageError``, because a model may have chosen the name: the candidate is at fault, and not the caller.
+    """
     try:
         _check_length("a tool's name", candidate.name)
     except UsageError as error:

@@ -30,7 +30,7 @@ OUTPUTS_PER_SHAPE = 5
 """New shapes count as unusual while the history has at least this many outputs for each shape."""
 
 MOST_SHAPES = 64
-"""Shapes that are kept; a tool with more is one whose shape says nothing."""
+"""The most shapes of outputs that count: with more, the shape of an output says nothing about the tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class ToolHistory:
             output: The output, as a JSON value.
         """
         _check_json(output)
-        return _lies_outside(self, output)
+        return _is_outside(self, output)
 
     def to_dict(self) -> dict[str, Any]:
         """Write this history as plain data."""
@@ -113,8 +113,8 @@ class ToolHistory:
         return read_record(cls, data)
 
 
-def _lies_outside(history: ToolHistory, output: Any) -> bool:
-    """Return whether an output, known to be JSON, has a size or shape that the history makes unlikely."""
+def _is_outside(history: ToolHistory, output: Any) -> bool:
+    """Return whether an output, which is known to be JSON, has a size or a shape that is unusual in the history."""
     if history.count < LEAST_OUTPUTS:
         return False
     size, shape = measure(output)
@@ -133,30 +133,34 @@ def measure(output: Any) -> tuple[int, str]:
 
 
 def _check_json(output: Any) -> None:
+    """Raise ``UsageError`` for an output that is not JSON."""
     if not is_json((output,)):
         raise UsageError(f"only JSON has a size and a shape ({find_non_json(output)})")
 
 
-_LEAVES = {str: "string", int: "number", float: "number", Decimal: "number", bool: "boolean", type(None): "null"}
+_NAME_OF_TYPE = {str: "string", int: "number", float: "number", Decimal: "number", bool: "boolean", type(None): "null"}
 
 _ShapeDigests = dict[tuple[Any, ...], str]
 
 
 def _digest_shape(value: Any, digests: _ShapeDigests) -> str:
-    """Return the type of a single value, or a digest of a container's shape; each digest is made once in a call."""
-    kind = type(value)
-    if kind in _LEAVES:
-        return _LEAVES[kind]
+    """Return the shape of a JSON value: the name of its type, or the digest of a list or an object.
+
+    ``digests`` keeps the digests that were computed in this call, so that each is computed once.
+    """
+    value_type = type(value)
+    if value_type in _NAME_OF_TYPE:
+        return _NAME_OF_TYPE[value_type]
     if isinstance(value, dict):
         members = tuple(
-            [(name, _LEAVES.get(type(child)) or _digest_shape(child, digests)) for name, child in value.items()]
+            [(name, _NAME_OF_TYPE.get(type(child)) or _digest_shape(child, digests)) for name, child in value.items()]
         )
     elif isinstance(value, list | tuple):
-        # A list is as its kinds of elements are, however many: ten orders have the shape of one.
-        members = tuple({_LEAVES.get(type(child)) or _digest_shape(child, digests) for child in value})
+        # The shape of a list is the set of the shapes of its elements: ten orders have the shape of one.
+        members = tuple({_NAME_OF_TYPE.get(type(child)) or _digest_shape(child, digests) for child in value})
     else:  # a member of an Enum
         return _digest_shape(value.value, digests)
-    key = (isinstance(value, dict), members)  # or an empty list would be an empty object
+    key = (isinstance(value, dict), members)  # with the type, because an empty list and an empty object differ
     if key not in digests:
         digests[key] = hashlib.sha256(repr((key[0], sorted(members))).encode()).hexdigest()[:16]
     return digests[key]
@@ -176,7 +180,7 @@ MOST_COMPILED = 128
 
 _VALID = ReuseVerdict(valid=True)
 
-_MASK = "the value"
+_OUTPUT_MASK = "the value"
 """The words that stand in a message for the output, which may be secret, hostile, or megabytes long."""
 
 
@@ -220,17 +224,17 @@ def validate_reuse(
 
 
 def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: bool) -> ReuseVerdict:
-    """Check an output for ``validate_reuse``, which turns an exception into an invalid verdict."""
+    """Check an output as ``validate_reuse`` does, which makes a verdict of an exception that is raised here."""
     compiled = _find_compiled(schema)
     if compiled.error is not None:
         return ReuseVerdict(valid=False, schema_errors=(f"schema: {compiled.error}",))
-    # First: the validator reads NaN as null, and what is a dictionary by name may say something else each time.
+    # Checked before the validator, which reads NaN as null. And a subclass of dict may answer differently each time.
     if not is_json((output,)):
         return ReuseVerdict(valid=False, schema_errors=(find_non_json(output),))
     errors = _list_errors(output, compiled)
     if strict:
-        errors += islice(_list_absent(output, compiled.schema, ""), MOST_ERRORS)
-    anomaly = history is not None and _lies_outside(history, output)
+        errors += islice(_list_missing_properties(output, compiled.schema, ""), MOST_ERRORS)
+    anomaly = history is not None and _is_outside(history, output)
     if not errors and not anomaly:
         return _VALID
     return ReuseVerdict(valid=not errors, schema_errors=tuple(errors[:MOST_ERRORS]), anomaly=anomaly)
@@ -238,20 +242,22 @@ def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: 
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
+    """The compiled form of a schema, or the error that it has none."""
+
     error: str | None
-    """The reason for which the schema is none."""
+    """The reason why the schema is invalid; ``None`` if it is valid."""
     schema: Any = None
     validator: CompiledSchema | None = None
 
 
 def _find_compiled(schema: Any) -> _Compiled:
-    """Find the compiled form of a schema by its encoded bytes; it has an ``error`` if the schema is not JSON."""
+    """Return the compiled form of a schema, which is kept by its bytes; that of what is not JSON has an ``error``."""
     import msgspec
 
     if sys.getrecursionlimit() > 50_000 and not is_json((schema,)):
-        return _Compiled("is not JSON, or nests too deeply")  # the encoder would descend as far as the limit says
+        return _Compiled("is not JSON, or nests too deeply")  # with this limit, the encoder would recurse too deeply
     try:
-        # A few microseconds, on every call: by identity a schema that was changed would be taken for what it was.
+        # Encoded on every call, which takes microseconds: by its identity, a changed schema would be found as it was.
         key = msgspec.json.encode(schema)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         return _Compiled(f"is not JSON ({flatten(str(error), 200)})")
@@ -260,7 +266,7 @@ def _find_compiled(schema: Any) -> _Compiled:
 
 @lru_cache(maxsize=MOST_COMPILED)
 def _compile(key: bytes) -> _Compiled:
-    """Compile the schema that some bytes encode; the result has an ``error`` if the schema is invalid or too large."""
+    """Compile the schema that some bytes encode; the result has an ``error`` if it is invalid or too large."""
     import msgspec
 
     if len(key) > MOST_SCHEMA_BYTES:
@@ -269,13 +275,14 @@ def _compile(key: bytes) -> _Compiled:
         return _Compiled(f"nests more than {MOST_DEPTH} levels deep")
     schema = msgspec.json.decode(key)
     try:
-        validator = compile_schema(schema, mask=_MASK, validate_formats=True)
+        validator = compile_schema(schema, mask=_OUTPUT_MASK, validate_formats=True)
     except ValueError as error:
-        return _Compiled(_explain_schema(error))
+        return _Compiled(_explain_schema_error(error))
     return _Compiled(None, schema, validator)
 
 
-def _explain_schema(error: ValueError) -> str:
+def _explain_schema_error(error: ValueError) -> str:
+    """Explain what is wrong with an invalid schema, and where."""
     message, path = flatten(str(getattr(error, "message", error)), 300), ""
     for part in getattr(error, "instance_path", ()):
         path = extend_path(path, part)
@@ -283,7 +290,7 @@ def _explain_schema(error: ValueError) -> str:
 
 
 def _list_errors(output: Any, compiled: _Compiled) -> list[str]:
-    """List the reasons for which an output does not fit: none exactly where it fits."""
+    """List the reasons why an output does not fit its schema; none if it fits."""
     validator = compiled.validator
     try:
         if validator is not None and validator.is_valid(output):
@@ -295,6 +302,7 @@ def _list_errors(output: Any, compiled: _Compiled) -> list[str]:
 
 
 def _find_errors(output: Any, validator: CompiledSchema) -> list[Any]:
+    """List the errors of an output: all up to ``MOST_ERRORS`` for a small output, else the first."""
     if _is_small(output):
         return list(islice(validator.list_errors(output), MOST_ERRORS))
     first = validator.find_error(output)
@@ -302,38 +310,47 @@ def _find_errors(output: Any, validator: CompiledSchema) -> list[Any]:
 
 
 def _is_small(value: Any) -> bool:
-    """Return whether a value holds at most ``MOST_LISTED`` others; no more than those are looked at."""
-    stack, left = [value], MOST_LISTED
-    while stack and left >= 0:
+    """Return whether a value holds at most ``MOST_LISTED`` others, at any depth.
+
+    The search ends when there are more, so that it takes no time for a large value.
+    """
+    stack, values_left = [value], MOST_LISTED
+    while stack and values_left >= 0:
         current = stack.pop()
         children = (
             current.values() if isinstance(current, dict) else current if isinstance(current, list | tuple) else ()
         )
-        left -= len(children)
-        stack += children if left >= 0 else ()
-    return left >= 0
+        values_left -= len(children)
+        stack += children if values_left >= 0 else ()
+    return values_left >= 0
 
 
 def _render_error(error: Any) -> str:
+    """Write an error of the validator as a sentence: the path in the output, and the message."""
     path = ""
-    # A missing property is named by its own path: that is what has to be added.
-    for part in [*error.instance_path, *([error.kind.property] if error.kind.name == "required" else [])]:
+    # The path to a missing property ends with its own name, which is what has to be added.
+    missing_property = [error.kind.property] if error.kind.name == "required" else []
+    for part in [*error.instance_path, *missing_property]:
         path = extend_path(path, part)
     return f"{describe_path(path)}: {flatten(error.message, 200)}"
 
 
-def _list_absent(value: Any, schema: Any, path: str) -> Iterator[str]:
-    """List declared properties that are missing, at any depth, as far as ``properties`` and ``items`` say."""
+def _list_missing_properties(value: Any, schema: Any, path: str) -> Iterator[str]:
+    """Yield a message for each property that the schema declares and the output lacks, at any depth.
+
+    Only ``properties`` and ``items`` are followed. Required properties are left out, because the validator reports
+    them.
+    """
     if not isinstance(schema, dict):
         return
-    declared, item_schema = schema.get("properties"), schema.get("items")
-    if isinstance(value, dict) and isinstance(declared, dict):
+    properties, item_schema = schema.get("properties"), schema.get("items")
+    if isinstance(value, dict) and isinstance(properties, dict):
         required = schema.get("required")
-        for key, part in declared.items():
+        for key, property_schema in properties.items():
             if key in value:
-                yield from _list_absent(value[key], part, extend_path(path, key))
-            elif not isinstance(required, list) or key not in required:  # else that is an error already
+                yield from _list_missing_properties(value[key], property_schema, extend_path(path, key))
+            elif not isinstance(required, list) or key not in required:  # required ones are errors already
                 yield f"{describe_path(extend_path(path, key))}: is declared and not there"
     if isinstance(value, list | tuple) and isinstance(item_schema, dict):
         for index, element in enumerate(value):
-            yield from _list_absent(element, item_schema, extend_path(path, index))
+            yield from _list_missing_properties(element, item_schema, extend_path(path, index))

@@ -37,7 +37,7 @@ from adjudge.tools.tool import EmergentTool, ToolCandidate, tool_digest
 from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict, reject_creation
 
 MOST_CHARACTERS = 400_000
-"""The most characters that everything about a candidate may have together; a review of more than that is none."""
+"""The most characters that everything about a candidate may have together; a longer candidate is rejected."""
 
 
 _REVIEWERS = ("safety", "correctness")
@@ -167,8 +167,8 @@ class EmergentJudge:
         results: list[JudgeChainResult],
         started: float,
     ) -> None:
-        """Report the review as one event."""
-        decided = verdict.approved or any(result.outcome == "failed" for result in results)
+        """Report a review as one event to ``on_event``."""
+        was_decided_by_judge = verdict.approved or any(result.outcome == "failed" for result in results)
         event = GuardEvent(
             kind=kind,
             guard=candidate.name,
@@ -176,14 +176,14 @@ class EmergentJudge:
             passed=verdict.approved,
             allowed_count=int(verdict.approved),
             rejected_count=int(not verdict.approved),
-            decided_by="judge" if decided else "policy",
+            decided_by="judge" if was_decided_by_judge else "policy",
             duration_ms=measure_ms(started),
         )
         await notify(self._on_event, event, name="on_event")
 
 
 def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
-    """Open the two reviewers of a promotion: one judge for both, or one for each.
+    """Open the two reviewers of a promotion, from one judge for both, a pair, or a mapping with one for each.
 
     Raises ``UsageError`` for any other number of them.
     """
@@ -194,6 +194,7 @@ def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
                 argument="promotion_model",
             )
         return {name: as_chain(source[name]) for name in _REVIEWERS}
+    # A tuple of a name and a function is one model, and no pair of reviewers.
     is_named_model = (
         isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1])
     )
@@ -207,15 +208,16 @@ def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
 
 
 def _find_question_fault(chain: JudgeChain, question: Question) -> str | None:
-    """Find out why a chain cannot be asked about a candidate; raises ``UsageError`` when it can be asked nothing.
+    """Find the reason why a chain cannot be asked this question; ``None`` without one.
 
-    A judge without a key is the caller's to mend. A candidate longer than the model takes is at fault itself: were
-    that an error too, a caller that catches errors and goes on would have a tool that nobody reviewed.
+    A candidate that is too long for the model is at fault itself, and is rejected: if it raised, a caller that catches
+    errors and continues would have a tool that nobody reviewed. A judge that can be asked nothing, as without a key, is
+    the caller's to mend, and raises ``UsageError``.
     """
     size = sum(len(part.text) for part in question.parts)
     if size > MOST_CHARACTERS:
         return f"everything about the tool is {size:,} characters long, and at most {MOST_CHARACTERS:,} are reviewed"
-    chain.check(replace(question, parts=(Part(label="name", text=""),)))
+    chain.check(replace(question, parts=(Part(label="name", text=""),)))  # raises if even this cannot be asked
     try:
         chain.check(question)
     except UsageError as error:
@@ -224,7 +226,7 @@ def _find_question_fault(chain: JudgeChain, question: Question) -> str | None:
 
 
 def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict:
-    """Make the verdict on a candidate; whatever a judge did not decide is no approval."""
+    """Make the verdict on a candidate from the result of its judge; if no judge decided, it is a rejection."""
     review = result.value
     if result.decided_by != "judge" or not isinstance(review, CreationReview):
         return replace(reject_creation(_describe_undecided(result), digest), chain_result=result)
@@ -242,6 +244,7 @@ def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict
 
 
 def _conclude_review(result: JudgeChainResult) -> ReviewVerdict:
+    """Make the verdict of one reviewer of a promotion from its result; if no judge decided, it is a rejection."""
     review = result.value
     if result.decided_by != "judge" or not isinstance(review, PromotionReview):
         return replace(_reject_review(_describe_undecided(result)), chain_result=result)
@@ -251,12 +254,14 @@ def _conclude_review(result: JudgeChainResult) -> ReviewVerdict:
 
 
 def _describe_undecided(result: JudgeChainResult) -> str:
+    """Explain that a tool is rejected because no judge could decide, with the details of each seat."""
     details = [seat.detail for seat in result.results if seat.undecided_because is not None and seat.detail]
     reason = result.undecided_because or "nobody reviewed it"
     return f"rejected, since no review could be read ({reason})" + (f": {'; '.join(details)}" if details else "")
 
 
 def _reject_review(reasoning: str) -> ReviewVerdict:
+    """Make the verdict of a reviewer that rejects, with a confidence of 0."""
     return ReviewVerdict(approved=False, confidence=0.0, reasoning=reasoning)
 
 
@@ -272,11 +277,13 @@ def _join_reviews(safety: ReviewVerdict, correctness: ReviewVerdict, digest: str
 
 
 def _reject_promotion(fault: str, digest: str) -> PromotionVerdict:
+    """Make the verdict that rejects a promotion for a fault, without asking the reviewers."""
     review = _reject_review(f"rejected without asking: {fault}")
     return _join_reviews(review, review, digest)
 
 
 def _find_standing_fault(tool: EmergentTool) -> str | None:
+    """Find the reason why the promotion of a tool is rejected without asking the reviewers; ``None`` without one."""
     if tool.usage is None or tool.usage.uses == 0:
         return "there are no usage statistics"
     reviews = [verdict for verdict in tool.current_verdicts if isinstance(verdict, CreationVerdict)]

@@ -24,7 +24,7 @@ from adjudge.tools.verdict import DIMENSIONS, CreationVerdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationReview:
-    """A reply about a candidate, read: the dimensions and the reviewer's stated confidence, each in 0 to 1."""
+    """The content of a reply about a candidate: four scores and the stated confidence, each in 0 to 1."""
 
     safety: float
     correctness: float
@@ -35,7 +35,7 @@ class CreationReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionReview:
-    """A reply about a promotion, read."""
+    """The content of a reply about a promotion: the confidence that the reviewer states."""
 
     confidence: float
 
@@ -149,7 +149,7 @@ CORRECTNESS = _make_promotion_wording(
 
 
 def list_parts(candidate: ToolCandidate) -> list[Part]:
-    """List everything about a candidate, each part for a fence of its own."""
+    """List everything about a candidate as the parts of a question; empty ones are left out."""
     texts = {
         "name": candidate.name,
         "description": candidate.description,
@@ -161,16 +161,16 @@ def list_parts(candidate: ToolCandidate) -> list[Part]:
         "allowlist": _render_json(list(candidate.allowlist)),
         "steps": _render_json(list(candidate.steps)) if candidate.steps else "",
         "source": candidate.source,
-        "tests": _render_json([_show_test(test) for test in candidate.tests]),
+        "tests": _render_json([_describe_test(test) for test in candidate.tests]),
     }
     return [Part(label=label, text=text) for label, text in texts.items() if text]
 
 
 def list_tool_parts(tool: EmergentTool) -> list[Part]:
-    """List everything about a tool: its candidate, its standing, and its earlier verdicts."""
+    """List everything about a tool as the parts of a question: its candidate, its tier and usage, and its verdicts."""
     usage = tool.usage.to_dict() if tool.usage is not None else None
     standing = {"tier": tool.tier, "usage": usage}
-    verdicts = [_show_verdict(verdict) for verdict in tool.current_verdicts]
+    verdicts = [_describe_verdict(verdict) for verdict in tool.current_verdicts]
     return [
         *list_parts(tool.candidate),
         Part(label="standing", text=_render_json(standing)),
@@ -178,8 +178,8 @@ def list_tool_parts(tool: EmergentTool) -> list[Part]:
     ]
 
 
-def _show_test(test: ToolTest) -> dict[str, Any]:
-    """Return the members of a test as a reviewer is shown them; what is not JSON is replaced by a remark."""
+def _describe_test(test: ToolTest) -> dict[str, Any]:
+    """Return the members of a test as a reviewer is shown them; a value that is not JSON is replaced by a remark."""
     values = {"input": test.input, "output": test.output, "expected": test.expected}
     members = {
         name: value if is_json((value,), most=MOST_VALUES) else "(not JSON, so not shown)"
@@ -189,7 +189,8 @@ def _show_test(test: ToolTest) -> dict[str, Any]:
     return {**members, "success": test.success} | ({} if test.error is None else {"error": test.error})
 
 
-def _show_verdict(verdict: Any) -> dict[str, Any]:
+def _describe_verdict(verdict: Any) -> dict[str, Any]:
+    """Return the members of an earlier verdict as a reviewer is shown them."""
     members = {"approved": verdict.approved, "confidence": verdict.confidence, "reasoning": verdict.reasoning}
     if isinstance(verdict, CreationVerdict):
         return {"review": "creation", **members, **{name: getattr(verdict, name) for name in DIMENSIONS}}
@@ -197,26 +198,33 @@ def _show_verdict(verdict: Any) -> dict[str, Any]:
 
 
 def _render_json(value: Any) -> str:
+    """Write a value as indented JSON; half surrogate pairs, which no model can be sent, become escapes."""
     text = json.dumps(to_plain(value), ensure_ascii=False, indent=2)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def answer_creation(reply: Mapping[str, Any], question: Question) -> Answer:
-    """Read a creation review: all four dimensions have to pass, and a stricter ``approved`` counts."""
+    """Read the reply about a candidate: all four dimensions have to pass.
+
+    If the reply also has ``approved``, that may reject what the dimensions pass, but not the other way round.
+    """
     del question
-    with _keeping_objections(reply):
+    with _make_objections_final(reply):
         return _read_creation_reply(reply)
 
 
 def _read_creation_reply(reply: Mapping[str, Any]) -> Answer:
-    """Read the review of a candidate: passed only if each dimension passes and the confidence is above 0."""
-    parts = {name: _read_part(reply, name) for name in DIMENSIONS}
+    """Read the reply about a candidate.
+
+    It passes only if each dimension passes, ``approved`` is not false, and the confidence is above 0.
+    """
+    criteria = {name: _read_dimension(reply, name) for name in DIMENSIONS}
     confidence = _read_confidence(reply)
-    flag = read_flag(reply, need=False)
+    approved = read_flag(reply, need=False)
     check_finite(dict(reply))
-    passed = all(criterion.passed for criterion in parts.values()) and flag is not False and confidence > 0
+    passed = all(criterion.passed for criterion in criteria.values()) and approved is not False and confidence > 0
     check_flags(reply, "passed" if passed else "failed", CREATION.properties)
-    scores = {name: criterion.score or 0.0 for name, criterion in parts.items()}
+    scores = {name: criterion.score or 0.0 for name, criterion in criteria.items()}
     review = CreationReview(
         safety=scores["safety"],
         correctness=scores["correctness"],
@@ -227,46 +235,47 @@ def _read_creation_reply(reply: Mapping[str, Any]) -> Answer:
     return Answer(
         outcome="passed" if passed else "failed",
         score=min(scores.values()),
-        criteria=tuple(parts.values()),
+        criteria=tuple(criteria.values()),
         reasoning=read_text(reply, "reasoning"),
         value=review,
-        detail="" if passed else _explain_failure(parts, flag, confidence),
+        detail="" if passed else _explain_failure(criteria, approved, confidence),
     )
 
 
 def answer_promotion(reply: Mapping[str, Any], question: Question) -> Answer:
-    """Read one reviewer's reply about a promotion: ``approved`` decides, and approving takes a confidence above 0."""
+    """Read a reviewer's reply about a promotion: ``approved`` decides, and has to come with a confidence above 0."""
     del question
-    with _keeping_objections(reply):
+    with _make_objections_final(reply):
         return _read_promotion_reply(reply)
 
 
 def _read_promotion_reply(reply: Mapping[str, Any]) -> Answer:
-    """Read whether a reviewer approves a promotion, and how sure it is.
+    """Read from a reply whether its reviewer approves a promotion, and how sure it is.
 
-    Raises ``ReplyError`` for a reply that says neither.
+    Raises ``ReplyError`` for a reply that does not say both.
     """
     if "approved" not in reply:
         raise ReplyError("unparseable", "the reply does not say whether it approves")
-    flag = read_flag(reply, names=("approved",))
+    approved = read_flag(reply, names=("approved",))
     confidence = _read_confidence(reply)
     check_finite(dict(reply))
-    check_flags(reply, "passed" if flag else "failed", SAFETY.properties)
-    if flag and confidence == 0:
+    check_flags(reply, "passed" if approved else "failed", SAFETY.properties)
+    if approved and confidence == 0:
         raise ReplyError("off_scale", "the reply approves with a confidence of 0")
     return Answer(
-        outcome="passed" if flag else "failed",
-        score=1.0 if flag else 0.0,
+        outcome="passed" if approved else "failed",
+        score=1.0 if approved else 0.0,
         reasoning=read_text(reply, "reasoning"),
         value=PromotionReview(confidence=confidence),
     )
 
 
 @contextmanager
-def _keeping_objections(reply: Mapping[str, Any]) -> Iterator[None]:
-    """Turn what cannot be read in a reply that objects into a reason for which nobody is asked again.
+def _make_objections_final(reply: Mapping[str, Any]) -> Iterator[None]:
+    """Replace a ``ReplyError`` in the block by a contradiction, if the reply says no anywhere.
 
-    The reviewer has said no, in a form that cannot be used. Asked once more it might say yes.
+    The reviewer said no in a form that cannot be used. After a contradiction it is not asked again, when it might say
+    yes.
     """
     try:
         yield
@@ -277,39 +286,45 @@ def _keeping_objections(reply: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _has_objection(reply: Mapping[str, Any]) -> bool:
-    parts = [reply, *[part for name in DIMENSIONS if isinstance(part := reply.get(name), dict)]]
+    """Return whether a reply says no anywhere: for itself, or for one of the dimensions."""
+    dimensions = [reply.get(name) for name in DIMENSIONS]
+    parts = [reply, *[dimension for dimension in dimensions if isinstance(dimension, dict)]]
     return any(part.get("likely") is False or has_false_flag(part) for part in parts)
 
 
-_FLAG_OF = {"safety": "passed", "correctness": "passed", "determinism": "likely", "bounded": "likely"}
+_FLAG_OF_DIMENSION = {"safety": "passed", "correctness": "passed", "determinism": "likely", "bounded": "likely"}
 
-_LIST_OF = {"safety": "concerns", "correctness": "failedTests"}
+_LIST_OF_DIMENSION = {"safety": "concerns", "correctness": "failedTests"}
 
 
-def _read_part(reply: Mapping[str, Any], name: str) -> CriterionResult:
-    """Read one dimension of a review; raise ``ReplyError`` where it says yes and no."""
+def _read_dimension(reply: Mapping[str, Any], name: str) -> CriterionResult:
+    """Read one dimension of a review, such as ``safety``: whether it passes, its score, and the reason.
+
+    Raises ``ReplyError`` for a dimension that is missing, cannot be read, or says yes and no.
+    """
     part = reply.get(name)
     if not isinstance(part, dict):
-        missing = name not in reply
-        problem = f"the reply has no {name!r}" if missing else f"{name!r} must be an object"
-        raise ReplyError("missing_criterion" if missing else "unparseable", problem)
-    flag = part.get(_FLAG_OF[name])
-    if not isinstance(flag, bool):
-        raise ReplyError("unparseable", f"{_FLAG_OF[name]!r} of {name!r} must be there, and true or false")
-    if read_flag(part, need=False) not in (None, flag):
+        is_missing = name not in reply
+        problem = f"the reply has no {name!r}" if is_missing else f"{name!r} must be an object"
+        raise ReplyError("missing_criterion" if is_missing else "unparseable", problem)
+    passed = part.get(_FLAG_OF_DIMENSION[name])
+    if not isinstance(passed, bool):
+        raise ReplyError("unparseable", f"{_FLAG_OF_DIMENSION[name]!r} of {name!r} must be there, and true or false")
+    if read_flag(part, need=False) not in (None, passed):
         raise ReplyError("contradiction", f"{name!r} says yes and no")
-    listed = part.get(_LIST_OF.get(name, ""), None)
-    if not isinstance(listed, list | None):
-        raise ReplyError("unparseable", f"{_LIST_OF[name]!r} of {name!r} must be a list")
-    if flag and listed:
+    objections = part.get(_LIST_OF_DIMENSION.get(name, ""), None)
+    if not isinstance(objections, list | None):
+        raise ReplyError("unparseable", f"{_LIST_OF_DIMENSION[name]!r} of {name!r} must be a list")
+    if passed and objections:
         # A reviewer that lists what is unsafe and says "safe" may be repeating what the tool told it to say.
-        raise ReplyError("contradiction", f"{name!r} passes, and {_LIST_OF[name]!r} names what does not")
-    score = _read_score(part, name, passed=flag)
-    reasoning = read_text(part, "reasoning") or ("; ".join(map(str, listed)) if listed else "")
-    return CriterionResult(name=name, score=score, passed=flag, reasoning=reasoning)
+        raise ReplyError("contradiction", f"{name!r} passes, and {_LIST_OF_DIMENSION[name]!r} names what does not")
+    score = _read_score(part, name, passed=passed)
+    reasoning = read_text(part, "reasoning") or ("; ".join(map(str, objections)) if objections else "")
+    return CriterionResult(name=name, score=score, passed=passed, reasoning=reasoning)
 
 
 def _read_score(part: Mapping[str, Any], name: str, *, passed: bool) -> float:
+    """Read the score of a dimension; without one it is 1 if the dimension passes, else 0."""
     if part.get("score") is None:
         return 1.0 if passed else 0.0
     score = read_number(part["score"], of=name, low=0, high=1)
@@ -319,13 +334,15 @@ def _read_score(part: Mapping[str, Any], name: str, *, passed: bool) -> float:
 
 
 def _read_confidence(reply: Mapping[str, Any]) -> float:
+    """Read the confidence of a reply, in 0 to 1. Raises ``ReplyError`` where there is none."""
     if "confidence" not in reply:
         raise ReplyError("unparseable", "the reply has no confidence")
     return read_number(reply["confidence"], of="confidence", low=0, high=1)
 
 
-def _explain_failure(parts: Mapping[str, CriterionResult], flag: bool | None, confidence: float) -> str:  # noqa: FBT001
-    low = [name for name, criterion in parts.items() if not criterion.passed]
-    if low:
-        return f"does not pass on {', '.join(low)}"
-    return "the reviewer does not approve" if flag is False else f"approved with a confidence of {confidence:g}"
+def _explain_failure(criteria: Mapping[str, CriterionResult], approved: bool | None, confidence: float) -> str:  # noqa: FBT001
+    """Explain why a candidate does not pass: by its dimensions, by ``approved``, or by the confidence."""
+    failed_names = [name for name, criterion in criteria.items() if not criterion.passed]
+    if failed_names:
+        return f"does not pass on {', '.join(failed_names)}"
+    return "the reviewer does not approve" if approved is False else f"approved with a confidence of {confidence:g}"

@@ -1,4 +1,4 @@
-"""The two tables of forged tools, beside the ledger whose entries tell of every review and every change of tier.
+"""The two tables of forged tools, beside a ledger that has an entry for every review and every change of tier.
 
 What is written, and when, is decided in ``lifecycle.py`` (``ToolTransaction``) and ``promotion.py``.
 """
@@ -32,7 +32,7 @@ SCHEMA = "adjudge/tool-entry/1"
 
 KINDS = ("tool.reviewed", "tool.promoted", "tool.demoted")
 
-_COMPARED = ("tool", "name", "description", "agent", "session", "tier", "status", "approved_by")
+_CONFIRMED_MEMBERS = ("tool", "name", "description", "agent", "session", "tier", "status", "approved_by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +45,13 @@ class ToolEntry:
 
 
 def make_reviewed_entry(record: ToolRecord, verdict: ToolReviewVerdict, *, by: str | None = None) -> ToolEntry:
-    """Make the entry of a review: the verdict, and the tool as it is from now on."""
+    """Make the entry of a review: its verdict, the state of the tool after it, and who reinstated it, if anybody."""
     review = {"verdict": verdict.to_dict()} | ({"by": by} if by is not None else {})
     return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=_describe_tool(record) | review)
 
 
 def make_rejected_entry(candidate: ToolCandidate, verdict: ToolReviewVerdict, agent: str, session: str) -> ToolEntry:
-    """Make the entry of a candidate that was rejected."""
+    """Make the entry of a candidate that was rejected, and so became no tool."""
     payload = {"schema": SCHEMA, "tool": None, "name": candidate.name, "agent": agent, "session": session}
     payload |= {"description": digest_text(candidate.description), "status": "rejected"}
     return ToolEntry(
@@ -60,52 +60,52 @@ def make_rejected_entry(candidate: ToolCandidate, verdict: ToolReviewVerdict, ag
 
 
 def make_lost_entry(tool_id: str, verdict: ToolReviewVerdict, reason: str) -> ToolEntry:
-    """Make the entry of a verdict without effect: the tool was removed or changed while it was reviewed."""
+    """Make the entry of a verdict without effect, because the tool was removed or changed during the review."""
     payload = {"schema": SCHEMA, "tool": tool_id, "status": "unchanged", "why": reason, "verdict": verdict.to_dict()}
     return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=payload)
 
 
 def make_promoted_entry(record: ToolRecord, verdict: ToolReviewVerdict) -> ToolEntry:
-    """Make the entry of a promotion: its verdict, and who approved it."""
+    """Make the entry of a promotion: its verdict, and the state of the tool after it."""
     return ToolEntry(
         kind="tool.promoted", subject=record.digest, payload=_describe_tool(record) | {"verdict": verdict.to_dict()}
     )
 
 
 def make_demoted_entry(before: ToolRecord, status: str, reason: str, by: str | None) -> ToolEntry:
-    """Make the entry of a tool that does not run any more: demoted, changed or removed, with the person's reason."""
+    """Make the entry of a tool that may not run any more: it was demoted, changed or removed."""
     payload = _describe_tool(before) | {"status": status, "tier": "session", "approved_by": None, "was": before.tier}
     return ToolEntry(kind="tool.demoted", subject=before.digest, payload=payload | {"reason": reason, "by": by})
 
 
 def find_doubt(record: ToolRecord, entries: Iterable[Entry]) -> str | None:
-    """Find what the ledger does not confirm of a record, or ``None``; ``entries`` are those about the tool's digest.
+    """Find what the ledger does not confirm of a tool's record, in a few words; ``None`` if it confirms everything.
 
-    Whoever has the database can write its tables, and nothing protects those. So a tool is what the last entry about
-    it says, and its tier, its scope and its being in use count only as the ledger holds them.
+    ``entries`` are those about the digest of the tool. Whoever can write to the database can change its tables. So the
+    tier, the agent, the session and the status of a tool count only if the last entry about the tool says the same.
     """
-    last: dict[str, Any] | None = None
+    last_payload: dict[str, Any] | None = None
     for entry in entries:
         if entry.kind not in KINDS:
             continue
         if entry.payload is None:
-            # It may have been the one that demoted this tool.
+            # The erased entry may have demoted this tool.
             return f"entry {entry.seq}, which was erased"
         if entry.payload.get("tool") == record.id and entry.payload.get("status") != "unchanged":
-            last = entry.payload
+            last_payload = entry.payload
     if record.status != "active":
-        # It does not run. But what a person took out of use must not come back as merely unreviewed.
-        demoted = last is not None and last.get("status") == "demoted"
-        return "that it was never demoted" if demoted and record.status == "unreviewed" else None
-    if last is None:
+        # The tool does not run. But a tool that a person demoted must not become one that is merely unreviewed.
+        was_demoted = last_payload is not None and last_payload.get("status") == "demoted"
+        return "that it was never demoted" if was_demoted and record.status == "unreviewed" else None
+    if last_payload is None:
         return "that it was ever reviewed"
     expected = _describe_tool(record)
-    differing = [name for name in _COMPARED if last.get(name) != expected[name]]
+    differing = [name for name in _CONFIRMED_MEMBERS if last_payload.get(name) != expected[name]]
     return f"its {', '.join(differing)}" if differing else None
 
 
 def _describe_tool(record: ToolRecord) -> dict[str, Any]:
-    """Return the members that the entries about a tool have in common; of its description they hold the digest."""
+    """Return the members that all entries about a tool have; of its description they have only the digest."""
     tool = record.tool
     return {
         "schema": SCHEMA,
@@ -137,28 +137,28 @@ TOOLS = "adjudge_tools"
 
 STANDINGS = "adjudge_tool_standings"
 
-_STANDING = ("cooling", "claim")
-"""Members of a record that every use or review changes; they are written to a table of their own, with the usage."""
+_STANDING_MEMBERS = ("cooling", "claim")
+"""The members of a record that change with every use or review. With the usage, they are in a table of their own."""
 
-_LOOKED_FOR = ("tier", "status", "agent", "session", "name", "digest")
+_SEARCH_COLUMNS = ("tier", "status", "agent", "session", "name", "digest")
 
 
 @cache
 def make_tables() -> MetaData:
-    """The tables' description; every database makes its own form of it."""
+    """Describe the two tables for SQLAlchemy, which makes each database's own form of them."""
     from sqlalchemy import Column, ForeignKey, MetaData, Table, Text
 
     tables = MetaData()
-    # What is looked for has a column; the rest is the record as its to_dict writes it.
+    # The members by which tools are searched have columns. ``body`` is the record as its to_dict writes it.
     Table(
         TOOLS,
         tables,
         Column("id", Text, primary_key=True),
-        *[Column(name, Text, nullable=False, index=name not in ("tier", "status")) for name in _LOOKED_FOR],
+        *[Column(name, Text, nullable=False, index=name not in ("tier", "status")) for name in _SEARCH_COLUMNS],
         Column("body", Text, nullable=False),
         sqlite_strict=True,
     )
-    # What every use writes stands apart: a tool and what its reviewers said can be hundreds of kilobytes.
+    # A table of its own for what every use writes: a tool and its verdicts can have hundreds of kilobytes.
     Table(
         STANDINGS,
         tables,
@@ -179,7 +179,7 @@ class ToolStore:
     """True if the ledger was opened for this and is closed with it."""
 
     async def change(self, work: Callable[[ToolView], T]) -> T:
-        """Do some work while every other writer of the ledger waits: all of it, durably, or nothing."""
+        """Call a function that may change tools, while other writers wait; all changes are durable, or none is made."""
 
         def run(transaction: Transaction) -> T:
             return work(ToolView(transaction.connection, self.ledger, transaction))
@@ -187,10 +187,10 @@ class ToolStore:
         return await self.ledger.transact(run, tables=make_tables())
 
     async def read(self, work: Callable[[ToolView], T]) -> T:
-        """Return what a function reads from the tools; where there is no ledger yet, there are none."""
+        """Return what a function reads from the tools. Where there is no ledger yet, it finds none."""
 
         def run(connection: Connection) -> tuple[Any, ToolRefused | None]:
-            # A refusal is handed over as a value: raised, it would be taken for a ledger that is not there.
+            # A refusal is returned and not raised: below, it would be taken for the error of a missing ledger.
             try:
                 return work(ToolView(connection, self.ledger)), None
             except ToolRefused as error:
@@ -208,7 +208,7 @@ class ToolStore:
         return result
 
     async def find_doubt(self, record: ToolRecord) -> str | None:
-        """Find what the ledger does not confirm of a record."""
+        """Find what the ledger does not confirm of a tool's record; ``None`` if it confirms everything."""
         return find_doubt(record, [entry async for entry in self.ledger.query(subject=record.digest)])
 
     async def aclose(self) -> None:
@@ -218,26 +218,29 @@ class ToolStore:
 
 
 def open_store(store: Ledger | str | None) -> ToolStore:
-    """Open a store in a ledger: one that is given, the one at an address, or one in memory that is gone with it."""
+    """Open a store in a ledger: a given one, the one at an address, or, for ``None``, one in memory.
+
+    A ledger in memory is gone when the store is closed.
+    """
     ledger = store if isinstance(store, Ledger) else Ledger(IN_MEMORY if store is None else store)
     return ToolStore(ledger, owns=ledger is not store)
 
 
 class ToolView:
-    """The tools within one transaction, or as they are at one moment; without a connection there are none."""
+    """The tools as one transaction sees and changes them. Without a connection there are none, as without a ledger."""
 
     def __init__(self, connection: Connection | None, ledger: Ledger, transaction: Transaction | None = None) -> None:
         self._connection, self._ledger, self._transaction = connection, ledger, transaction
 
     def load(self, tool_id: str) -> ToolRecord | None:
-        """Return the tool of this id."""
-        # What no store can hold is no id, and some raise when they are asked for it.
+        """Return the tool with this id; ``None`` if there is none."""
+        # A value that no store can hold is no id, and some stores raise when it is looked for.
         is_storable = isinstance(tool_id, str) and can_store(tool_id)
         rows = self._fetch_rows(_select_tools().where(_get_tools().c.id == tool_id)) if is_storable else []
         return _read_record(rows[0]) if rows else None
 
     def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
-        """List tools in the order in which they were registered."""
+        """List the tools that match a filter, in the order in which they were registered."""
         statement = _select_tools().order_by(_get_tools().c.id)
         for name in ("tier", "status", "agent", "session"):
             if getattr(tool_filter, name) is not None:
@@ -245,19 +248,19 @@ class ToolView:
         return [_read_record(row) for row in self._fetch_rows(statement)]
 
     def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
-        """List every tool that can matter for the caps and the name of this one, and some others."""
+        """List the summaries of all tools that may matter for the caps and the name of this one, and of some others."""
         from sqlalchemy import or_, select
 
         tools, standings = _get_tools(), _get_standings()
         conditions = [tools.c[name] == getattr(summary, name) for name in ("name", "agent", "session", "digest")]
-        statement = select(*[tools.c[name] for name in ("id", *_LOOKED_FOR)], standings.c.claimed_until)
+        statement = select(*[tools.c[name] for name in ("id", *_SEARCH_COLUMNS)], standings.c.claimed_until)
         statement = statement.join(standings, standings.c.tool == tools.c.id).where(
             or_(*conditions), tools.c.id != summary.id
         )
         return [_read_summary(row) for row in self._fetch_rows(statement)]
 
     def save(self, record: ToolRecord) -> None:
-        """Write a new tool, or all of one that is there."""
+        """Write a tool, whether it is new or there already."""
         table, values = _get_tools(), _make_tool_row(record)
         statement = table.update().where(table.c.id == record.id).values(**values)
         if self._write(statement):
@@ -267,9 +270,9 @@ class ToolView:
         self._write(_get_standings().insert().values(tool=record.id, **_make_standing_row(record)))
 
     def save_standing(self, record: ToolRecord) -> None:
-        """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed.
+        """Write only the usage, the cool-down and the claim of a tool.
 
-        Raises ``LedgerError`` where it is not there any more, which adjudge cannot have done.
+        Raises ``LedgerError`` if the tool is not there any more, which nothing in adjudge can have caused.
         """
         table = _get_standings()
         statement = table.update().where(table.c.tool == record.id).values(**_make_standing_row(record))
@@ -277,7 +280,7 @@ class ToolView:
             raise LedgerError(f"the tool {record.id} was removed by something that is not adjudge; nothing was changed")
 
     def delete(self, tool_id: str) -> None:
-        """Remove a tool."""
+        """Delete a tool from both tables."""
         for table, column in ((_get_standings(), "tool"), (_get_tools(), "id")):
             self._write(table.delete().where(table.c[column] == tool_id))
 
@@ -288,6 +291,7 @@ class ToolView:
         self._transaction.append(self._ledger.make_entry(entry.payload, kind=entry.kind, subject=entry.subject))
 
     def _fetch_rows(self, statement: Executable) -> list[Any]:
+        """Return the rows that a statement selects; none without a connection."""
         return [] if self._connection is None else list(self._connection.execute(statement))
 
     def _write(self, statement: Executable) -> int:
@@ -298,14 +302,17 @@ class ToolView:
 
 
 def _get_tools() -> Table:
+    """Return the description of the table of tools."""
     return make_tables().tables[TOOLS]
 
 
 def _get_standings() -> Table:
+    """Return the description of the table of what every use writes."""
     return make_tables().tables[STANDINGS]
 
 
 def _select_tools() -> Select[Any]:
+    """Make the statement that selects tools from both tables."""
     from sqlalchemy import select
 
     tools, standings = _get_tools(), _get_standings()
@@ -313,19 +320,20 @@ def _select_tools() -> Select[Any]:
 
 
 def _make_tool_row(record: ToolRecord) -> dict[str, Any]:
-    """Make the row of a tool in the table ``TOOLS``, without what ``_make_standing_row`` writes."""
+    """Make the row of a tool in the table ``TOOLS``; what is in the other table is left out."""
     summary = make_summary(record)
-    values = {name: getattr(summary, name) for name in _LOOKED_FOR}
+    values = {name: getattr(summary, name) for name in _SEARCH_COLUMNS}
     data = record.to_dict()
     tool = {name: value for name, value in data["tool"].items() if name != "usage"}
-    body = {name: value for name, value in data.items() if name not in _STANDING} | {"tool": tool}
-    # In ASCII: NUL and the like in a tool's source are escapes then, which every store can hold.
+    body = {name: value for name, value in data.items() if name not in _STANDING_MEMBERS} | {"tool": tool}
+    # As ASCII, in which characters that some store cannot hold, such as NUL, are escaped.
     return values | {"body": json.dumps(body)}
 
 
 def _make_standing_row(record: ToolRecord) -> dict[str, Any]:
+    """Make the row of a tool in the table ``STANDINGS``: its usage, cool-down and claim."""
     usage = record.tool.usage
-    body = {name: to_plain(getattr(record, name)) for name in _STANDING}
+    body = {name: to_plain(getattr(record, name)) for name in _STANDING_MEMBERS}
     body["usage"] = None if usage is None else usage.to_dict()
     until = record.claim.until.astimezone(UTC).isoformat() if record.claim else None
     return {"claimed_until": until, "body": json.dumps(body)}
@@ -341,7 +349,7 @@ def _read_record(row: Any) -> ToolRecord:
         usage = standing.pop("usage")
         record = ToolRecord.from_dict({**body, **standing, "tool": {**body["tool"], "usage": usage}})
         summary = make_summary(record)
-        if any(getattr(summary, name) != getattr(row, name) for name in ("id", *_LOOKED_FOR)):
+        if any(getattr(summary, name) != getattr(row, name) for name in ("id", *_SEARCH_COLUMNS)):
             raise UsageError("its columns say otherwise")
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise LedgerError(
@@ -351,6 +359,7 @@ def _read_record(row: Any) -> ToolRecord:
 
 
 def _read_summary(row: Any) -> ToolSummary:
+    """Read the summary of a tool from its columns."""
     until = datetime.fromisoformat(row.claimed_until) if row.claimed_until else None
-    texts = {name: getattr(row, name) for name in ("id", *_LOOKED_FOR)}
+    texts = {name: getattr(row, name) for name in ("id", *_SEARCH_COLUMNS)}
     return ToolSummary(**texts, claimed_until=until)

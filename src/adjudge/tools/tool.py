@@ -147,7 +147,7 @@ class ToolCandidate:
             raise UsageError("a tool needs a name that is not empty")
         check_choice("mode", self.mode, _MODES, where="a tool")
         set_field = object.__setattr__
-        # Copies: whoever wrote the candidate may still hold the originals, and could change what was reviewed.
+        # Copied, so that nobody who holds the originals can change a candidate after it was reviewed.
         set_field(self, "input_schema", _copy_schema("input_schema", self.input_schema))
         if self.output_schema is not None:
             set_field(self, "output_schema", _copy_schema("output_schema", self.output_schema))
@@ -345,8 +345,8 @@ def tool_digest(candidate: ToolCandidate) -> str:
     """
     import rfc8785
 
-    large: list[Any] = []
-    basis = {
+    large_integers: list[Any] = []
+    members = {
         "allowlist": list(candidate.allowlist),
         "input_schema": candidate.input_schema,
         "mode": candidate.mode,
@@ -354,26 +354,30 @@ def tool_digest(candidate: ToolCandidate) -> str:
         "source": candidate.source,
         "steps": list(candidate.steps),
     }
-    plain = {name: _replace_large(value, (name,), large) for name, value in basis.items()}
-    # RFC 8785 has no integers beyond 2^53. They are named by their place instead of being made texts, or a changed
-    # schema ({"const": "9007199254740993"}) could have the digest of a reviewed one.
-    return hashlib.sha256(rfc8785.dumps({**plain, "large": large} if large else plain)).hexdigest()
+    plain = {name: _replace_large(value, (name,), large_integers) for name, value in members.items()}
+    # RFC 8785 has no integers beyond 2^53, so they are listed beside the rest, each with its path. If they were made
+    # texts instead, a changed schema, {"const": "9007199254740993"}, could have the digest of a reviewed one.
+    return hashlib.sha256(rfc8785.dumps({**plain, "large": large_integers} if large_integers else plain)).hexdigest()
 
 
-def _replace_large(value: Any, path: tuple[str | int, ...], large: list[Any]) -> Any:
-    """Copy a value with ``None`` for each integer beyond 2^53; ``large`` gets its path and its value in hexadecimal."""
+def _replace_large(value: Any, path: tuple[str | int, ...], large_integers: list[Any]) -> Any:
+    """Copy a value with ``None`` in place of each integer beyond 2^53.
+
+    For each of these, its path and its value in hexadecimal are added to ``large_integers``.
+    """
     if type(value) is int and abs(value) > _LARGEST:
-        large.append([list(path), hex(value)])
+        large_integers.append([list(path), hex(value)])
         return None
     if isinstance(value, dict):
-        # In one order, or equal schemas would differ by the order their members were written in.
-        return {name: _replace_large(value[name], (*path, name), large) for name in sorted(value)}
+        # Sorted, because equal schemas with their members in another order must have the same digest.
+        return {name: _replace_large(value[name], (*path, name), large_integers) for name in sorted(value)}
     if isinstance(value, list):
-        return [_replace_large(member, (*path, place), large) for place, member in enumerate(value)]
+        return [_replace_large(member, (*path, index), large_integers) for index, member in enumerate(value)]
     return value
 
 
 def _copy_schema(label: str, value: Any) -> Any:
+    """Copy a JSON Schema. Raises ``UsageError`` for a value that is neither a dictionary nor a boolean."""
     if not isinstance(value, dict | bool):
         raise UsageError(f"{label} is a JSON Schema: a dictionary, true or false; got {show(value)}")
     return _copy_json(label, value)
@@ -381,7 +385,7 @@ def _copy_schema(label: str, value: Any) -> Any:
 
 def _copy_json(label: str, value: Any) -> Any:
     """Copy a JSON value; raises ``UsageError`` for anything else, and for more than ``MOST_VALUES`` values."""
-    # Looked at before it is copied: what holds itself twice over would be copied for ever.
+    # Checked before it is copied: a value that contains itself would be copied for ever.
     if not is_json((value,), most=MOST_VALUES):
         raise UsageError(f"{label} is not JSON that can be reviewed: {find_non_json(value, most=MOST_VALUES)}")
     try:
@@ -391,6 +395,7 @@ def _copy_json(label: str, value: Any) -> Any:
 
 
 def _check_text(label: str, value: object) -> None:
+    """Raise ``UsageError`` for a value that is no text, or a text with half a surrogate pair."""
     if not isinstance(value, str):
         raise UsageError(f"{label} must be a text, got {show(value)}", argument=label if label.isidentifier() else None)
     try:
@@ -400,6 +405,7 @@ def _check_text(label: str, value: object) -> None:
 
 
 def _check_list(label: str, value: Any) -> Iterable[Any]:
+    """Return a list or a tuple as it is. Raises ``UsageError`` for any other value."""
     if not isinstance(value, list | tuple):
         raise UsageError(f"{label} must be a list, got {show(value)}", argument=label if label.isidentifier() else None)
     return value

@@ -89,7 +89,7 @@ class CreationVerdict:
 
 
 def reject_creation(reasoning: str, digest: str) -> CreationVerdict:
-    """Make the verdict that rejects the creation of a tool, with a score of 0 throughout, as where nobody was asked."""
+    """Make the verdict that rejects a candidate without a readable review: all scores are 0."""
     return CreationVerdict(
         approved=False,
         confidence=0.0,
@@ -256,12 +256,16 @@ def read_verdict(data: Mapping[str, Any]) -> ToolReviewVerdict:
 
 
 def _check_texts(*texts: object) -> None:
+    """Raise ``UsageError`` for a reasoning or a digest that is no text."""
     if not all(isinstance(text, str) for text in texts):
         raise UsageError("the reasoning and the tool digest of a verdict are texts")
 
 
 def _check_approval(verdict: CreationVerdict | ReviewVerdict) -> None:
-    """Refuse an approval that nobody gave: checked in the type, so that no reader of replies can make one."""
+    """Raise ``UsageError`` for a verdict that approves without a confidence, or against the result of its judges.
+
+    This is checked in the type, so that no reader of replies can make an approval that nobody gave.
+    """
     result = verdict.chain_result
     if result is not None and not isinstance(result, JudgeChainResult):
         raise UsageError(f"the chain_result of a verdict is a JudgeChainResult or None, got {show(result)}")

@@ -142,34 +142,38 @@ def make_agreement(
     check_resampling(seed, resamples)
     if groups is None:
         confusion, rows, counts = _tabulate(make_confusion_of_pairs(count_pairs(judged, truth), categories))
-        number = None
+        group_count = None
     else:
-        confusion, rows, number = _tabulate_groups(judged, truth, groups, categories)
+        confusion, rows, group_count = _tabulate_groups(judged, truth, groups, categories)
         counts = None
     ordered = categories is not None or can_order(confusion.categories)
     measure = _make_measure(confusion.categories, positive, ordered=ordered)
-    drawn = resample(rows, measure, seed=seed, resamples=resamples, counts=counts)
-    shares = _estimate_shares(confusion, positive, None if number is None else rows)
+    resampled = resample(rows, measure, seed=seed, resamples=resamples, counts=counts)
+    shares = _estimate_shares(confusion, positive, None if group_count is None else rows)
     return Agreement(
         confusion=confusion,
-        groups=number,
+        groups=group_count,
         positive=positive,
         seed=seed,
         baselines=tuple(_find_baselines(confusion, positive)),
         **shares,
-        **_estimate_coefficients(confusion, measure, drawn, number, ordered=ordered),
+        **_estimate_coefficients(confusion, measure, resampled, group_count, ordered=ordered),
     )
 
 
 def _tabulate(confusion: Confusion) -> tuple[Confusion, Floats, Floats]:
-    """The table, its cells that hold items (one row each), and how many items each holds."""
+    """Prepare a confusion table for a bootstrap of items.
+
+    Returns the table itself; a row for each cell that holds items, which is a flat table of one item in that cell; and
+    the number of items in each of these cells.
+    """
     import numpy as np
 
-    flat = np.array(confusion.counts, dtype=float).ravel()
-    held = np.flatnonzero(flat)
-    rows = np.zeros((len(held), len(flat)))
-    rows[np.arange(len(held)), held] = 1.0
-    return confusion, rows, flat[held]
+    cell_counts = np.array(confusion.counts, dtype=float).ravel()
+    used_cells = np.flatnonzero(cell_counts)
+    rows = np.zeros((len(used_cells), len(cell_counts)))
+    rows[np.arange(len(used_cells)), used_cells] = 1.0
+    return confusion, rows, cell_counts[used_cells]
 
 
 def _tabulate_groups(
@@ -178,18 +182,22 @@ def _tabulate_groups(
     groups: Iterable[Hashable],
     categories: Sequence[Category] | None,
 ) -> tuple[Confusion, Floats, int]:
-    """The table over all items, one row of it for each group, and how many groups there are."""
+    """Count labels for a bootstrap of groups.
+
+    Returns the confusion table over all items; a row for each group, which is the group's own table, flattened; and the
+    number of groups. Raises ``UsageError``.
+    """
     import numpy as np
 
-    pairs, apart, number = count_tables(judged, truth, groups)
+    pairs, pairs_by_group, group_count = count_tables(judged, truth, groups)
     confusion = make_confusion_of_pairs(pairs, categories)
-    check_groups(number)
-    places = {category: place for place, category in enumerate(confusion.categories)}
-    size = len(places)
-    rows = np.zeros((number, size * size))
-    for (group, judge, true), count in apart.items():
-        rows[group, places[true] * size + places[judge]] = count
-    return confusion, rows, number
+    check_groups(group_count)
+    indexes = {category: index for index, category in enumerate(confusion.categories)}
+    size = len(indexes)
+    rows = np.zeros((group_count, size * size))
+    for (group, judge, true), count in pairs_by_group.items():
+        rows[group, indexes[true] * size + indexes[judge]] = count
+    return confusion, rows, group_count
 
 
 _MACRO = ("macro_precision", "macro_recall", "macro_f1")
@@ -203,27 +211,35 @@ _COEFFICIENTS = (*_MACRO, "f1", "cohen_kappa", "gwet_ac1", "krippendorff_alpha",
 
 
 def _make_measure(categories: Sequence[Category], positive: Category, *, ordered: bool) -> Callable[[Floats], Floats]:
-    """The function from tables (one flat row each) to all coefficients, in the order of their names."""
+    """Make the function that computes all coefficients of confusion tables.
+
+    It takes one flat table per row, and returns for each a row of coefficients in the order of ``_COEFFICIENTS``. One
+    that is not defined is NaN.
+    """
     import numpy as np
 
     size = len(categories)
-    decided = [place for place, category in enumerate(categories) if category is not None]
+    decided = [index for index, category in enumerate(categories) if category is not None]
     good = find_place(categories, positive) if has_category(categories, positive) else None
 
-    def measure(sums: Floats) -> Floats:
+    def measure(flat_tables: Floats) -> Floats:
         """Compute every coefficient of each table, one column for each."""
-        tables = sums.reshape(len(sums), size, size)
-        nothing = np.full(len(tables), np.nan)
-        either = tables + tables.transpose(0, 2, 1)
+        tables = flat_tables.reshape(len(flat_tables), size, size)
+        undefined = np.full(len(tables), np.nan)
+        # Each pair of labels counted in both orders, so that judge and truth are two raters alike.
+        symmetric = tables + tables.transpose(0, 2, 1)
         columns = [*measure_macro(tables, categories).T]
-        columns += [nothing if good is None else divide(2 * tables[:, good, good], either[:, good].sum(axis=1), np.nan)]
+        if good is None:
+            columns += [undefined]
+        else:
+            columns += [divide(2 * tables[:, good, good], symmetric[:, good].sum(axis=1), np.nan)]  # F1
         columns += [measure_cohen(tables), measure_gwet(tables)]
-        columns += [measure_alpha(either.reshape(len(sums), -1), np.arange(size, dtype=float), "nominal")]
+        columns += [measure_alpha(symmetric.reshape(len(tables), -1), np.arange(size, dtype=float), "nominal")]
         decided_tables = tables[:, decided][:, :, decided]
         columns += (
             [measure_cohen(decided_tables, "linear"), measure_cohen(decided_tables, "quadratic")]
             if ordered
-            else [nothing, nothing]
+            else [undefined, undefined]
         )
         return np.stack(columns, axis=1)
 
@@ -231,9 +247,13 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
 
 
 def _estimate_coefficients(
-    confusion: Confusion, measure: Callable[[Floats], Floats], drawn: Floats, groups: int | None, *, ordered: bool
+    confusion: Confusion, measure: Callable[[Floats], Floats], resampled: Floats, groups: int | None, *, ordered: bool
 ) -> dict[str, Estimate]:
-    """Estimate each coefficient, with its interval, or the reason why it has no value."""
+    """Estimate each coefficient, with its interval, or the reason why it has no value.
+
+    ``measure`` computes the coefficients of a table, and ``resampled`` has a row with those of each resample.
+    ``groups`` is the number of groups that were resampled; ``None`` if single items were.
+    """
     import numpy as np
 
     method = "bootstrap of items" if groups is None else "bootstrap of groups"
@@ -246,55 +266,66 @@ def _estimate_coefficients(
     if not ordered:
         reason |= dict.fromkeys(_WEIGHTED, "texts have no order; give it in categories")
     return {
-        name: make_estimate(float(value), confusion.items, drawn[:, at], units, method, reason=reason[name])
-        for at, (name, value) in enumerate(zip(_COEFFICIENTS, values, strict=True))
+        name: make_estimate(float(value), confusion.items, resampled[:, column], units, method, reason=reason[name])
+        for column, (name, value) in enumerate(zip(_COEFFICIENTS, values, strict=True))
     }
 
 
-def _estimate_shares(confusion: Confusion, positive: Category, rows: Floats | None) -> dict[str, Estimate]:
-    """The shares of the table; ``rows`` are the tables of groups, if items come in groups."""
-    size, every = len(confusion.categories), range(len(confusion.categories))
+def _estimate_shares(confusion: Confusion, positive: Category, group_rows: Floats | None) -> dict[str, Estimate]:
+    """Estimate accuracy, sensitivity and the other shares of a confusion table.
+
+    If items come in groups, ``group_rows`` has each group's own table as a flat row.
+    """
+    size, indexes = len(confusion.categories), range(len(confusion.categories))
+    all_cells = list(range(size * size))
+    # For each share: the cells whose items count, the cells whose items it is a share of, and why it may be undefined.
+    # Cells are numbered row by row; a row is a true category, a column a category of the judge.
     cells: dict[str, tuple[list[int], list[int], str]] = {
-        "accuracy": ([place * size + place for place in every], list(range(size * size)), "")
+        "accuracy": ([index * size + index for index in indexes], all_cells, "")
     }
     if has_category(confusion.categories, positive):
         good, bad = find_place(confusion.categories, positive), find_bad(confusion.categories, positive)
-        row, column = [good * size + place for place in every], [place * size + good for place in every]
-        wrong = [place * size + other for place in bad for other in every]
-        caught = [place * size + other for place in bad for other in bad]
+        truly_good = [good * size + column for column in indexes]
+        judged_good = [row * size + good for row in indexes]
+        truly_bad = [row * size + column for row in bad for column in indexes]
+        caught = [row * size + column for row in bad for column in bad]
         cells |= {
-            "sensitivity": ([good * size + good], row, f"no item is truly {show(positive)}"),
-            "specificity": (caught, wrong, f"no item is truly anything but {show(positive)}"),
-            "precision": ([good * size + good], column, f"the judge never says {show(positive)}"),
-            "prevalence": (row, list(range(size * size)), ""),
-            "judge_rate": (column, list(range(size * size)), ""),
+            "sensitivity": ([good * size + good], truly_good, f"no item is truly {show(positive)}"),
+            "specificity": (caught, truly_bad, f"no item is truly anything but {show(positive)}"),
+            "precision": ([good * size + good], judged_good, f"the judge never says {show(positive)}"),
+            "prevalence": (truly_good, all_cells, ""),
+            "judge_rate": (judged_good, all_cells, ""),
         }
     reason = f"no label is {show(positive)}; name the category of good items with positive"
     names = ("accuracy", "sensitivity", "specificity", "precision", "prevalence", "judge_rate")
-    return {name: _estimate_share(confusion, *cells.get(name, ([], [], reason)), rows) for name in names}
+    return {name: _estimate_share(confusion, *cells.get(name, ([], [], reason)), group_rows) for name in names}
 
 
 def _estimate_share(
-    confusion: Confusion, counted: list[int], of: list[int], reason: str, rows: Floats | None
+    confusion: Confusion, counted_cells: list[int], base_cells: list[int], reason: str, group_rows: Floats | None
 ) -> Estimate:
-    """Estimate the share of the items in the cells ``of`` that are in the cells ``counted``, numbered row by row.
+    """Estimate the share of the items in ``base_cells`` that are in ``counted_cells``; cells are numbered row by row.
 
-    Without an item in ``of`` there is no value, for the given ``reason``. With ``rows`` the interval is of groups.
+    Without an item in ``base_cells`` there is no value, for the given ``reason``. With ``group_rows``, which has each
+    group's own table as a flat row, the interval allows for items that come in groups.
     """
-    flat = [count for row in confusion.counts for count in row]
-    count, number = sum(flat[cell] for cell in counted), sum(flat[cell] for cell in of)
-    if not number:
+    cell_counts = [count for row in confusion.counts for count in row]
+    count, total = sum(cell_counts[cell] for cell in counted_cells), sum(cell_counts[cell] for cell in base_cells)
+    if not total:
         return Estimate(value=None, of=0, note=f"not defined: {reason}")
-    if rows is None:
-        low, high = find_interval(count, number)
-        return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")
-    return estimate_clustered_share(rows[:, counted].sum(axis=1), rows[:, of].sum(axis=1))
+    if group_rows is None:
+        low, high = find_interval(count, total)
+        return Estimate(value=count / total, of=total, low=low, high=high, method="Wilson")
+    return estimate_clustered_share(group_rows[:, counted_cells].sum(axis=1), group_rows[:, base_cells].sum(axis=1))
 
 
 def _find_baselines(confusion: Confusion, positive: Category) -> Iterable[Baseline]:
-    counts = dict(zip(confusion.categories, confusion.truth_counts, strict=True))
+    """Yield the judges that give every item one label: the good one, if it occurs, and the most frequent true one."""
+    truth_counts = dict(zip(confusion.categories, confusion.truth_counts, strict=True))
     if has_category(confusion.categories, positive):
-        accuracy = Share(count=counts[positive], of=confusion.items)
+        accuracy = Share(count=truth_counts[positive], of=confusion.items)
         yield Baseline(name="always pass", category=positive, accuracy=accuracy)
-    most = max(counts, key=lambda category: (counts[category], category == positive))
-    yield Baseline(name="always the majority", category=most, accuracy=Share(count=counts[most], of=confusion.items))
+    # Of two that are equally frequent, the good one.
+    majority = max(truth_counts, key=lambda category: (truth_counts[category], category == positive))
+    accuracy = Share(count=truth_counts[majority], of=confusion.items)
+    yield Baseline(name="always the majority", category=majority, accuracy=accuracy)

@@ -133,8 +133,8 @@ def make_alternative_test(
     check_share("epsilon", epsilon)
     check_share("q", q)
     check_whole_number("least_items", least_items, least=2)
-    people = _read_people(judged, ratings, closeness)
-    testable = {name: items for name, items in people.items() if len(items) >= least_items}
+    people = _read_people(judged, ratings, closeness)  # the indexes of each annotator's items
+    testable = {name: indexes for name, indexes in people.items() if len(indexes) >= least_items}
     if not testable:
         needs = f"an annotator needs {least_items} items that somebody else rated too"
         if not people:
@@ -142,25 +142,25 @@ def make_alternative_test(
         raise UsageError(f"{needs}; {_list_missing(people, least_items)}")
     measure = _measure_share if closeness == "accuracy" else _measure_distance
     compared = {
-        name: _compare_with_annotator(name, rated, judged, ratings, measure) for name, rated in testable.items()
+        name: _compare_with_annotator(name, indexes, judged, ratings, measure) for name, indexes in testable.items()
     }
     p_values = [_test_advantage(advantage, epsilon) for _, _, advantage in compared.values()]
     tests = tuple(
         AnnotatorTest(
             annotator=name,
             items=len(testable[name]),
-            judge_wins=judge,
-            annotator_wins=person,
+            judge_wins=judge_wins,
+            annotator_wins=annotator_wins,
             p_value=p_value,
             adjusted=adjusted,
             rejected=adjusted <= q,
         )
-        for (name, (judge, person, _)), p_value, adjusted in zip(
+        for (name, (judge_wins, annotator_wins, _)), p_value, adjusted in zip(
             compared.items(), p_values, false_discovery_control(p_values, method="by").tolist(), strict=True
         )
     )
-    items = {at for rated in people.values() for at in rated}
-    left_out = {name: rated for name, rated in people.items() if name not in testable}
+    items = {index for indexes in people.values() for index in indexes}
+    left_out = {name: indexes for name, indexes in people.items() if name not in testable}
     rate = sum(test.rejected for test in tests) / len(tests)
     return AlternativeTest(
         passed=rate >= 0.5,
@@ -173,7 +173,7 @@ def make_alternative_test(
         annotators_left_out=tuple(left_out),
         items=len(items),
         items_left_out=len(ratings) - len(items),
-        undecided=sum(judged[at] is None for at in items),
+        undecided=sum(judged[index] is None for index in items),
         notes=tuple(_write_notes(tests, items, left_out, least_items)),
     )
 
@@ -193,12 +193,12 @@ def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closen
         if not isinstance(label, str):
             check_score(label, name="a label", remedy="use None for undecided")
     people: dict[str, list[int]] = {}
-    for at, row in enumerate(ratings):
+    for index, row in enumerate(ratings):
         raters = [name for name, label in row.items() if label is not None]
         for name in raters:
             people.setdefault(name, [])
             if len(raters) > 1:
-                people[name].append(at)
+                people[name].append(index)
     return people
 
 
@@ -211,26 +211,28 @@ def _compare_with_annotator(
 ) -> tuple[float, float, Floats]:
     """Compare the judge and an annotator on the items at these indexes, by their closeness to the others' labels.
 
-    Returns the share of items on which the judge is at least as close, that on which the annotator is, and for each
-    item the annotator's advantage: 1, 0 or -1.
+    ``measure`` computes how close a label is to those of the other annotators; more is closer. Returns the share of
+    items on which the judge is at least as close, the share on which the annotator is, and for each item the
+    annotator's advantage: 1, 0 or -1.
     """
     import numpy as np
 
-    judge, person = [], []
+    judge_wins, person_wins = [], []
     for index in indexes:
         others = [label for rater, label in ratings[index].items() if rater != name and label is not None]
-        of_judge, of_person = measure(judged[index], others), measure(ratings[index][name], others)
+        judge_closeness, person_closeness = measure(judged[index], others), measure(ratings[index][name], others)
         # A tie counts for both, so the two shares may add up to more than 1.
-        judge.append(of_judge >= of_person)
-        person.append(of_person >= of_judge)
-    advantage = np.array(person, dtype=float) - np.array(judge, dtype=float)
-    return sum(judge) / len(indexes), sum(person) / len(indexes), advantage
+        judge_wins.append(judge_closeness >= person_closeness)
+        person_wins.append(person_closeness >= judge_closeness)
+    advantage = np.array(person_wins, dtype=float) - np.array(judge_wins, dtype=float)
+    return sum(judge_wins) / len(indexes), sum(person_wins) / len(indexes), advantage
 
 
 def _test_advantage(advantage: Floats, epsilon: float) -> float:
-    """The one-sided p-value that the mean advantage is ``epsilon`` or more.
+    """Compute the one-sided p-value of the hypothesis that the mean advantage is ``epsilon`` or more.
 
-    A constant advantage has no variance: it is below ``epsilon`` or it is not. The t test would divide by 0.
+    An advantage that is the same on every item has no variance, by which the t test would divide. The p-value is then 0
+    or 1.
     """
     import numpy as np
     from scipy.stats import ttest_1samp
@@ -241,26 +243,33 @@ def _test_advantage(advantage: Floats, epsilon: float) -> float:
 
 
 def _measure_share(label: Category, others: Sequence[Category]) -> float:
+    """Compute the share of other labels that equal this one: the closeness ``accuracy``."""
     # None is equal to no label of a person, so an undecided judge agrees with nobody.
     return sum(label == other for other in others) / len(others)
 
 
 def _measure_distance(label: Category, others: Sequence[Category]) -> float:
-    if label is None:
+    """Compute minus the root of the mean squared distance to other labels: the closeness ``neg_rmse``."""
+    if label is None:  # undecided is closer to nobody
         return -math.inf
     # As the mean of squares and not hypot: the source compares exactly such numbers for equality.
     return -math.sqrt(math.fsum((float(label) - float(other or 0)) ** 2 for other in others) / len(others))
 
 
 def _list_missing(people: Mapping[str, Sequence[int]], least_items: int) -> str:
-    """List how many items each of these people lacks, those who lack fewest first."""
+    """Write how many items each of these people lacks, those who lack fewest first; at most three are named.
+
+    ``people`` has the indexes of the items of each.
+    """
     ordered = sorted(people.items(), key=lambda named: len(named[1]), reverse=True)
     clauses = [
-        f"{show(name)} has {len(rated)}, so label {least_items - len(rated)} more"
-        for name, rated in ordered[:_MOST_NAMED]
+        f"{show(name)} has {len(indexes)}, so label {least_items - len(indexes)} more"
+        for name, indexes in ordered[:_MOST_NAMED]
     ]
     others = len(ordered) - len(clauses)
-    return "; ".join(clauses + ([f"{others:,} more people have no more than that"] if others else []))
+    if others:
+        clauses.append(f"{others:,} more people have no more than that")
+    return "; ".join(clauses)
 
 
 def _write_notes(
@@ -269,9 +278,9 @@ def _write_notes(
     """Write a note each for annotators who were left out, for few annotators and for few items."""
     notes = []
     if left_out:
-        who = "1 annotator is" if len(left_out) == 1 else f"{len(left_out):,} annotators are"
+        subject = "1 annotator is" if len(left_out) == 1 else f"{len(left_out):,} annotators are"
         notes.append(
-            f"{who} left out, with fewer than {least_items} items that somebody else rated too: "
+            f"{subject} left out, with fewer than {least_items} items that somebody else rated too: "
             f"{_list_missing(left_out, least_items)}"
         )
     if len(tests) < LEAST_ANNOTATORS:

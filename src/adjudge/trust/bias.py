@@ -35,6 +35,7 @@ LEAST_GROUPS = 5
 ALPHA = 0.05
 
 PropertyValues = Sequence[bool | float | str]
+"""The values of one property, one for each item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,28 +125,29 @@ def make_bias(
     check_extra()
     import numpy as np
 
-    sides = _read_sides(judged, truth, properties)
+    scores = _read_scores(judged, truth, properties)
     clusters = None if groups is None else number_groups(groups, len(judged))
-    compared: list[list[BiasKind]] = []
+    compared: list[list[BiasKind]] = []  # a list of kinds for each property
     refused: dict[str, str] = {}
     for name, values in properties.items():
         divided = _divide_items(name, values)
         if len(divided) < 2:
             refused[name] = f"every item has the value {show(values[0])}"
             continue
-        compared.append([_compare_kind(name, kind, np.array(inside), sides, clusters) for kind, inside in divided])
+        compared.append([_compare_kind(name, kind, np.array(inside), scores, clusters) for kind, inside in divided])
     if not compared:
         reasons = "; ".join(f"{show(name)}: {reason}" for name, reason in refused.items()) or "none was given"
         raise UsageError(f"no property divides the items ({reasons}); give one that varies")
     kinds, tests = _adjust_p_values(compared)
-    number = None if clusters is None else clusters.groups
-    return Bias(items=len(judged), groups=number, kinds=tuple(kinds), tests=tests, refused=refused)
+    group_count = None if clusters is None else clusters.groups
+    return Bias(items=len(judged), groups=group_count, kinds=tuple(kinds), tests=tests, refused=refused)
 
 
-_Sides = tuple["Floats", "Floats"]
+_Scores = tuple["Floats", "Floats"]
+"""The judge's score of each item, and people's."""
 
 
-def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Mapping[str, PropertyValues]) -> _Sides:
+def _read_scores(judged: Sequence[float], truth: Sequence[float], properties: Mapping[str, PropertyValues]) -> _Scores:
     """Check scores and properties, and return the scores of judge and people as arrays. Raises ``UsageError``."""
     import numpy as np
 
@@ -165,7 +167,11 @@ def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Map
 
 
 def _divide_items(name: str, values: PropertyValues) -> list[tuple[str, list[bool]]]:
-    """Divide items into the kinds of a property: the name of each, and which items are of it. Raises ``UsageError``."""
+    """Divide items into kinds by a property. Raises ``UsageError`` for values of mixed types.
+
+    Returns the name of each kind, and for each item whether it is of that kind. Numbers make up to four kinds, quarters
+    of the items; otherwise each distinct value is a kind, the most frequent first.
+    """
     if not any(isinstance(value, bool | str) for value in values):
         return _divide_numbers(name, [value for value in values if not isinstance(value, str)])
     if len({type(value) for value in values}) > 1:
@@ -176,24 +182,26 @@ def _divide_items(name: str, values: PropertyValues) -> list[tuple[str, list[boo
 
 
 def _divide_numbers(name: str, values: Sequence[float]) -> list[tuple[str, list[bool]]]:
-    """Divide items into quarters by a number: the name of each, and which items are in it.
+    """Divide items into quarters by a number.
 
-    Equal numbers are in one, so there may be fewer than four.
+    Returns the name of each quarter, and for each item whether it is in that quarter. Items with equal numbers are in
+    one quarter, so there may be fewer than four.
     """
     import numpy as np
 
     for value in values:
         check_score(value, name=show(name), remedy="use numbers, texts, or true and false")
-    quarters = np.searchsorted(np.quantile(values, (0.25, 0.5, 0.75)), values, side="left")
+    quarter_numbers = np.searchsorted(np.quantile(values, (0.25, 0.5, 0.75)), values, side="left")
     divided = []
-    for quarter in np.unique(quarters):
-        inside = [bool(number_of_quarter == quarter) for number_of_quarter in quarters]
-        of = [value for value, is_inside in zip(values, inside, strict=True) if is_inside]
-        divided.append((_name_range(min(of), max(of)), inside))
+    for quarter in np.unique(quarter_numbers):
+        inside = [bool(quarter_number == quarter) for quarter_number in quarter_numbers]
+        values_inside = [value for value, is_inside in zip(values, inside, strict=True) if is_inside]
+        divided.append((_name_range(min(values_inside), max(values_inside)), inside))
     return divided
 
 
 def _name_range(low: float, high: float) -> str:
+    """Write a range of numbers, such as ``12 to 80``: with two decimals where all are below 10, else with none."""
     digits = 0 if max(abs(low), abs(high)) >= 10 else 2
     first, last = format_decimal(low, digits), format_decimal(high, digits)
     return first if first == last else f"{first} to {last}"
@@ -203,21 +211,24 @@ def _compare_kind(
     name: str,
     kind: str,
     inside: NDArray[np.bool_],
-    sides: _Sides,
+    scores: _Scores,
     clusters: Clusters | None,
 ) -> BiasKind:
-    """Compare judge and people on the items of one kind with all others."""
-    judged, truth = sides
+    """Compare how much the judge exceeds people on the items of one kind with how much on all others.
+
+    ``name`` is the property, ``kind`` the name of the kind, and ``inside`` marks its items.
+    """
+    judged, truth = scores
     errors = judged - truth
-    number = int(inside.sum())
     difference = float(errors[inside].mean())
-    low, high = _find_limits(errors[inside], None if clusters is None else clusters[0][inside])
-    if low is not None and high is not None and all(side.min() >= 0 and side.max() <= 1 for side in sides):
+    low, high = _find_limits(errors[inside], None if clusters is None else clusters.codes[inside])
+    are_shares = all(array.min() >= 0 and array.max() <= 1 for array in scores)
+    if low is not None and high is not None and are_shares:
         low, high = max(low, -1.0), min(high, 1.0)
     return BiasKind(
         by=name,
         name=kind,
-        items=number,
+        items=int(inside.sum()),
         judge=float(judged[inside].mean()),
         people=float(truth[inside].mean()),
         difference=difference,
@@ -228,7 +239,10 @@ def _compare_kind(
 
 
 def _find_limits(errors: Floats, codes: NDArray[np.int64] | None) -> tuple[float, float] | tuple[None, None]:
-    """The limits of the mean error of some items, with the groups that they are of."""
+    """Find the 95 % limits of the mean error of some items; ``None`` twice for fewer than two items or groups.
+
+    ``codes`` has the number of each item's group; ``None`` if items come in no groups.
+    """
     import numpy as np
 
     units = len(errors) if codes is None else len(np.unique(codes))
@@ -240,7 +254,10 @@ def _find_limits(errors: Floats, codes: NDArray[np.int64] | None) -> tuple[float
 
 
 def _test_errors(errors: Floats, inside: NDArray[np.bool_], clusters: Clusters | None) -> float | None:
-    """The p-value that the mean error inside is that outside."""
+    """Compute the p-value of the hypothesis that the marked items have the same mean error as the others.
+
+    ``None`` where either have too few items or groups.
+    """
     import numpy as np
 
     if min(inside.sum(), (~inside).sum()) < LEAST_PER_KIND:
@@ -254,15 +271,18 @@ def _test_errors(errors: Floats, inside: NDArray[np.bool_], clusters: Clusters |
 
 
 def _adjust_p_values(compared: Sequence[Sequence[BiasKind]]) -> tuple[list[BiasKind], int]:
-    """Adjust the p-values of the kinds of all properties (Holm), and return the kinds with the number of tests."""
+    """Adjust the p-values of the kinds of all properties for the number of tests (Holm).
+
+    ``compared`` has a list of kinds for each property. Returns all kinds in one list, and the number of tests.
+    """
     # Two kinds of one property are one test, seen from both sides: the second takes the values of the first.
-    tests = [kind for kinds in compared for kind in (kinds[:1] if len(kinds) == 2 else kinds)]
-    p_values = {(kind.by, kind.name): kind.p_value for kind in tests if kind.p_value is not None}
+    tested_kinds = [kind for kinds in compared for kind in (kinds[:1] if len(kinds) == 2 else kinds)]
+    p_values = {(kind.by, kind.name): kind.p_value for kind in tested_kinds if kind.p_value is not None}
     adjusted = dict(zip(p_values, adjust_holm(list(p_values.values())), strict=True))
     adjusted_kinds = []
     for kinds in compared:
         for kind in kinds:
-            test = kinds[0] if len(kinds) == 2 else kind
-            value = adjusted.get((test.by, test.name))
-            adjusted_kinds.append(replace(kind, p_value=test.p_value, adjusted=value))
+            tested_kind = kinds[0] if len(kinds) == 2 else kind
+            value = adjusted.get((tested_kind.by, tested_kind.name))
+            adjusted_kinds.append(replace(kind, p_value=tested_kind.p_value, adjusted=value))
     return adjusted_kinds, len(p_values)

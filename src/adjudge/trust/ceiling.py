@@ -110,15 +110,16 @@ def make_ceiling(
     check_resampling(seed, resamples)
     check_whole_number("least_items", least_items, least=1)
     coded = code_ratings(ratings, categories)
-    draw = _Drawing(coded, *number_groups(groups, coded.items), seed=seed, resamples=resamples)
+    group_numbers, group_count = number_groups(groups, coded.items)
+    bootstrap = _Bootstrap(coded, group_numbers, group_count, seed=seed, resamples=resamples)
     pairs = _find_pairs(coded)
-    large_pairs = {key: items for key, items in pairs.items() if len(items[0]) >= least_items}
+    large_pairs = {raters: common for raters, common in pairs.items() if len(common.items) >= least_items}
     if not large_pairs:
         raise UsageError(
             f"no two of {len(coded.raters)} raters have {least_items} items in common; have the same items rated by "
             "two people, or lower least_items"
         )
-    agreement, kappa = draw.estimate_pairs(list(large_pairs.values()))
+    agreement, kappa = bootstrap.estimate_pairs(list(large_pairs.values()))
     return Ceiling(
         items=int((coded.count().sum(axis=1) > 1).sum()),
         raters=coded.raters,
@@ -126,7 +127,7 @@ def make_ceiling(
         pairs_left_out=len(pairs) - len(large_pairs),
         agreement=agreement,
         kappa=kappa,
-        krippendorff_alpha=draw.estimate_alpha(scale),
+        krippendorff_alpha=bootstrap.estimate_alpha(scale),
     )
 
 
@@ -134,32 +135,37 @@ class PairItems(NamedTuple):
     """The items that two raters have in common."""
 
     items: NDArray[np.int64]
+    """The indexes of these items."""
     cells: NDArray[np.int64]
-    """The cell of their table that each item falls into."""
+    """The cell of the two raters' confusion table that each item falls into, numbered row by row."""
 
 
 def _find_pairs(coded: CodedRatings) -> Mapping[tuple[int, int], PairItems]:
-    """Find, for each two raters, the items that both rated, and for each of these the cell of their table."""
+    """Find the items that each two raters have both rated, by the numbers of the raters.
+
+    Pairs of raters without such an item are left out.
+    """
     import numpy as np
 
-    number = len(coded.categories)
-    grid = np.full((len(coded.raters), coded.items), -1)
+    category_count = len(coded.categories)
+    grid = np.full((len(coded.raters), coded.items), -1)  # a category for each rater and item; -1 is not rated
     grid[coded.rater, coded.item] = coded.category
     pair_items = {}
     for first, second in combinations(range(len(coded.raters)), 2):
         common = np.flatnonzero((grid[first] >= 0) & (grid[second] >= 0))
         if len(common):
-            pair_items[first, second] = PairItems(common, grid[first, common] * number + grid[second, common])
+            cells = grid[first, common] * category_count + grid[second, common]
+            pair_items[first, second] = PairItems(common, cells)
     return pair_items
 
 
 def _make_pair(coded: CodedRatings, raters: tuple[int, int], common: PairItems) -> RaterPair:
-    """Make the agreement of two raters, named by number; ``kappa`` is ``None`` where it is not defined."""
+    """Compute the agreement of two raters, given by their numbers, on the items they have in common."""
     import numpy as np
 
-    number = len(coded.categories)
-    table = np.bincount(common.cells, minlength=number * number).reshape(1, number, number).astype(float)
-    kappa = float(measure_cohen(table)[0])
+    size = len(coded.categories)
+    table = np.bincount(common.cells, minlength=size * size).reshape(1, size, size).astype(float)
+    kappa = float(measure_cohen(table)[0])  # not finite where both gave one category alone
     first, second = raters
     return RaterPair(
         first=coded.raters[first],
@@ -170,29 +176,33 @@ def _make_pair(coded: CodedRatings, raters: tuple[int, int], common: PairItems) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawing:
-    """The drawing of items, or groups of them, again and again."""
+class _Bootstrap:
+    """A bootstrap that draws items with replacement, or whole groups of them."""
 
     coded: CodedRatings
     group: NDArray[np.int64]
+    """The number of each item's group."""
     groups: int
+    """The number of groups; as many as items where each item is for itself."""
     seed: int
     resamples: int
 
     def estimate_pairs(self, pairs: Sequence[PairItems]) -> tuple[Estimate, Estimate]:
-        """Estimate the mean agreement of pairs of raters, and the mean of Cohen's kappa."""
+        """Estimate the mean over pairs of raters of their agreement, and of their Cohen's kappa."""
         import numpy as np
         from scipy.sparse import csr_array
 
-        number = len(self.coded.categories)
+        category_count = len(self.coded.categories)
+        table_size = category_count * category_count
         items = np.concatenate([common.items for common in pairs])
-        cells = np.concatenate([common.cells + place * number * number for place, common in enumerate(pairs)])
-        shape = (self.coded.items, len(pairs) * number * number)
+        # The tables of all pairs stand one behind another, so each pair's cells are moved by those before it.
+        cells = np.concatenate([common.cells + index * table_size for index, common in enumerate(pairs)])
+        shape = (self.coded.items, len(pairs) * table_size)
         rows = csr_array((np.ones(len(items)), (items, cells)), shape=shape)
 
         def measure(sums: Floats) -> Floats:
             """Return for each resample the mean agreement and the mean kappa of the pairs in which they are defined."""
-            tables = sums.reshape(-1, number, number)
+            tables = sums.reshape(-1, category_count, category_count)
             shares = np.einsum("tkk->t", tables) / np.maximum(tables.sum(axis=(1, 2)), 1)
             shares[tables.sum(axis=(1, 2)) == 0] = np.nan
             measures = np.stack([shares, measure_cohen(tables)]).reshape(2, len(sums), len(pairs))
@@ -206,29 +216,34 @@ class _Drawing:
         return agreement, kappa
 
     def estimate_alpha(self, scale: Scale) -> Estimate:
+        """Estimate Krippendorff's alpha over all ratings."""
         measure = build_measure(self.coded, scale)
         rows = build_coincidences(self.coded)
-        return self._estimate(rows, _as_column(measure), int((rows.sum(axis=1) > 0).sum()), "one category alone")[0]
+        item_count = int((rows.sum(axis=1) > 0).sum())  # items with two ratings or more
+        return self._estimate(rows, _return_column(measure), item_count, "one category alone")[0]
 
     def _estimate(
-        self, rows: Floats | csr_array, measure: Callable[[Floats], Floats], of: int, reason: str
+        self, rows: Floats | csr_array, measure: Callable[[Floats], Floats], item_count: int, reason: str
     ) -> list[Estimate]:
         """Estimate each statistic that ``measure`` computes of sums of ``rows``, which has a row for each item.
 
-        Whole groups of items are drawn for the intervals. ``of`` is the number of items that the estimates name.
+        Whole groups of items are drawn for the intervals. ``item_count`` is the number of items that the estimates
+        name, and ``reason`` is why a statistic may have no value.
         """
         import numpy as np
         from scipy.sparse import csr_array
 
-        together = csr_array((np.ones(len(self.group)), (self.group, np.arange(len(self.group)))))
+        # Multiplied by this, the rows of a group's items are added up.
+        group_indicator = csr_array((np.ones(len(self.group)), (self.group, np.arange(len(self.group)))))
         values = measure(np.asarray(rows.sum(axis=0)).reshape(1, -1))[0]
-        drawn = resample(together @ rows, measure, seed=self.seed, resamples=self.resamples)
-        named = "bootstrap of items" if self.groups == self.coded.items else "bootstrap of groups"
+        resampled = resample(group_indicator @ rows, measure, seed=self.seed, resamples=self.resamples)
+        method = "bootstrap of items" if self.groups == self.coded.items else "bootstrap of groups"
         return [
-            make_estimate(float(value), of, drawn[:, at], self.groups, named, reason=reason)
-            for at, value in enumerate(values)
+            make_estimate(float(value), item_count, resampled[:, column], self.groups, method, reason=reason)
+            for column, value in enumerate(values)
         ]
 
 
-def _as_column(measure: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+def _return_column(measure: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    """Return a function like ``measure`` whose values are a table of one column, as ``resample`` needs them."""
     return lambda sums: measure(sums)[:, None]

@@ -67,7 +67,7 @@ def compute_gwet_ac1(confusion: Confusion) -> float:
 
 
 def keep_ordered(confusion: Confusion) -> Confusion:
-    """The table without undecided, which has no place in an order; raises ``UsageError`` if nothing remains."""
+    """Return the table without undecided, which has no place in an order; raise ``UsageError`` if nothing remains."""
     decided = confusion.leave_out(None) if None in confusion.categories else confusion
     if not decided.items:
         raise UsageError("weighted kappa is not defined: no item is decided on both sides; label some")
@@ -87,55 +87,65 @@ def _compute_coefficient(confusion: Confusion, measure: Callable[[Floats], Float
 
 
 def explain_undefined(confusion: Confusion) -> str:
-    """Explain why no coefficient can be computed."""
-    used = {
-        place
+    """Explain why no coefficient can be computed: a clause for an error message."""
+    used_categories = {
+        index
         for counts in (confusion.truth_counts, confusion.judge_counts)
-        for place, count in enumerate(counts)
+        for index, count in enumerate(counts)
         if count
     }
-    word = "one category" if len(used) == 1 else "too few categories"
+    word = "one category" if len(used_categories) == 1 else "too few categories"
     return f"both sides use {word}, so chance alone would agree always; label items of another category"
 
 
 def measure_cohen(tables: Floats, weights: Weights | None = None) -> Floats:
-    """Cohen's kappa of each table; NaN where it is not defined."""
+    """Compute Cohen's kappa of each confusion table, plain or weighted; NaN where it is not defined."""
     import numpy as np
 
     number = tables.shape[1]
-    far = np.abs(np.arange(number)[:, None] - np.arange(number)[None, :]).astype(float)
-    apart = far**2 if weights == "quadratic" else far if weights else (far > 0).astype(float)
+    distance = np.abs(np.arange(number)[:, None] - np.arange(number)[None, :]).astype(float)
+    if weights == "quadratic":
+        penalty = distance**2
+    elif weights:
+        penalty = distance
+    else:
+        penalty = (distance > 0).astype(float)
     items = tables.sum(axis=(1, 2))
-    seen = divide(np.einsum("tij,ij->t", tables, apart), items, np.nan)
-    expected = np.einsum("ti,tj,ij->t", tables.sum(axis=2), tables.sum(axis=1), apart, optimize=True)
+    observed = divide(np.einsum("tij,ij->t", tables, penalty), items, np.nan)
+    expected = np.einsum("ti,tj,ij->t", tables.sum(axis=2), tables.sum(axis=1), penalty, optimize=True)
     expected = divide(expected, items**2, np.nan)
-    return 1 - divide(seen, expected, np.nan)
+    return 1 - divide(observed, expected, np.nan)
 
 
 def measure_gwet(tables: Floats) -> Floats:
-    """Gwet's AC1 of each table; NaN where it is not defined."""
+    """Compute Gwet's AC1 of each confusion table; NaN where it is not defined."""
     import numpy as np
 
-    seen, pooled = _measure_seen(tables)
+    agreement, category_shares = _measure_agreement(tables)
     number = tables.shape[1]
     if number == 1:
         return np.full(len(tables), np.nan)
-    return _correct_for_chance(seen, (pooled * (1 - pooled)).sum(axis=1) / (number - 1))
+    chance_agreement = (category_shares * (1 - category_shares)).sum(axis=1) / (number - 1)
+    return _correct_for_chance(agreement, chance_agreement)
 
 
-def _measure_seen(tables: Floats) -> tuple[Floats, Floats]:
-    """The share of agreement, and the mean share of each category, of each table."""
+def _measure_agreement(tables: Floats) -> tuple[Floats, Floats]:
+    """Compute for each confusion table the share of items on which both raters agree, and each category's mean share.
+
+    The mean is over the two raters.
+    """
     import numpy as np
 
     items = tables.sum(axis=(1, 2))
-    pooled = (tables.sum(axis=1) + tables.sum(axis=2)) / 2
-    return divide(np.einsum("tkk->t", tables), items, np.nan), divide(pooled, items[:, None], np.nan)
+    mean_counts = (tables.sum(axis=1) + tables.sum(axis=2)) / 2
+    return divide(np.einsum("tkk->t", tables), items, np.nan), divide(mean_counts, items[:, None], np.nan)
 
 
-def _correct_for_chance(seen: Floats, expected: Floats) -> Floats:
+def _correct_for_chance(agreement: Floats, chance_agreement: Floats) -> Floats:
+    """Compute the agreement beyond chance, as a share of all there could be; NaN where chance always agrees."""
     import numpy as np
 
-    return divide(seen - expected, 1 - expected, np.nan)
+    return divide(agreement - chance_agreement, 1 - chance_agreement, np.nan)
 
 
 def can_order(categories: Sequence[Category]) -> bool:
@@ -152,26 +162,30 @@ Ratings = Sequence[Mapping[str, Category]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodedRatings:
-    """Ratings as numbers: one row for each rating that was given."""
+    """Ratings as numbers. ``item``, ``rater`` and ``category`` are arrays with one entry for each rating."""
 
     items: int
+    """The number of items."""
     raters: tuple[str, ...]
     categories: tuple[Category, ...]
     item: NDArray[np.int64]
+    """The index of the item that was rated."""
     rater: NDArray[np.int64]
+    """The index of its rater in ``raters``."""
     category: NDArray[np.int64]
+    """The index of the label in ``categories``."""
 
     def count(self) -> Floats:
         """Count the raters who gave each item (row) each category (column)."""
         import numpy as np
 
         number = len(self.categories)
-        flat = np.bincount(self.item * number + self.category, minlength=self.items * number)
-        return flat.reshape(self.items, number).astype(float)
+        cell_counts = np.bincount(self.item * number + self.category, minlength=self.items * number)
+        return cell_counts.reshape(self.items, number).astype(float)
 
 
 def code_ratings(ratings: Ratings, categories: Sequence[Category] | None = None) -> CodedRatings:
-    """Ratings as numbers. Raises ``UsageError`` for none at all, and for labels that are no categories."""
+    """Convert ratings to numbers. Raises ``UsageError`` for none at all, and for labels that are no categories."""
     import numpy as np
 
     listed = [
@@ -179,24 +193,24 @@ def code_ratings(ratings: Ratings, categories: Sequence[Category] | None = None)
     ]
     if not listed:
         raise UsageError("agreement of raters is not defined: no item has a rating; give at least two ratings of one")
-    kinds = [label for _, _, label in listed]
-    check_kinds_of(kinds)
-    order = order_categories(set(kinds), categories)
-    places = {category: place for place, category in enumerate(order)}
+    labels = [label for _, _, label in listed]
+    _check_label_types(labels)
+    order = order_categories(set(labels), categories)
+    category_indexes = {category: index for index, category in enumerate(order)}
     raters = tuple(dict.fromkeys(rater for _, rater, _ in listed))
-    names = {rater: place for place, rater in enumerate(raters)}
+    rater_indexes = {rater: index for index, rater in enumerate(raters)}
     return CodedRatings(
         items=len(ratings),
         raters=raters,
         categories=order,
         item=np.array([item for item, _, _ in listed]),
-        rater=np.array([names[rater] for _, rater, _ in listed]),
-        category=np.array([places[label] for label in kinds]),
+        rater=np.array([rater_indexes[rater] for _, rater, _ in listed]),
+        category=np.array([category_indexes[label] for label in labels]),
     )
 
 
-def check_kinds_of(labels: Sequence[Category]) -> None:
-    """Raise ``UsageError`` unless the types of labels can be told from each other."""
+def _check_label_types(labels: Sequence[Category]) -> None:
+    """Raise ``UsageError`` for labels of types that cannot be compared, such as true and false beside numbers."""
     check_kinds(set(map(type, labels)))
 
 
@@ -234,14 +248,21 @@ def compute_krippendorff_alpha(
 
 
 def build_measure(coded: CodedRatings, scale: Scale) -> Callable[[Floats], Floats]:
-    """The function from coincidences to alpha, on a scale. Raises ``UsageError`` for labels that the scale lacks."""
+    """Make the function that computes Krippendorff's alpha on a scale from tables of coincidences.
+
+    Raises ``UsageError`` for labels that the scale does not have.
+    """
     check_choice("scale", scale, get_args(Scale))
     values = _read_values(coded.categories, scale)
     return lambda sums: measure_alpha(sums, values, scale)
 
 
 def build_coincidences(coded: CodedRatings) -> csr_array:
-    """Build what each item adds to the coincidences: n_c (n_k - [c = k]) / (m - 1), one row for each item."""
+    """Build a sparse matrix with a row for each item: the flat table of coincidences that the item adds.
+
+    A coincidence is a pair of ratings of one item. An item with m ratings, n_c of them in category c, adds
+    n_c (n_k - [c = k]) / (m - 1) to the cell (c, k). Items with fewer than two ratings add nothing.
+    """
     import numpy as np
     from scipy.sparse import csr_array
 
@@ -249,19 +270,19 @@ def build_coincidences(coded: CodedRatings) -> csr_array:
     number = len(coded.categories)
     rows, columns, values = [], [], []
     for item, row in enumerate(counts):
-        rated = row.sum()
-        if rated < 2:
+        rating_count = row.sum()
+        if rating_count < 2:
             continue
-        used = np.flatnonzero(row)
+        used = np.flatnonzero(row)  # the categories that the item has
         block = np.outer(row[used], row[used]) - np.diag(row[used])
-        places = (used[:, None] * number + used[None, :]).ravel()
-        rows.append(np.full(len(places), item))
-        columns.append(places)
-        values.append(block.ravel() / (rated - 1))
-    flat = (np.concatenate(item) if item else np.array([]) for item in (values, rows, columns))
-    cell_values, row_places, column_places = flat
-    where = (row_places.astype(int), column_places.astype(int))
-    return csr_array((cell_values, where), shape=(coded.items, number * number))
+        cells = (used[:, None] * number + used[None, :]).ravel()
+        rows.append(np.full(len(cells), item))
+        columns.append(cells)
+        values.append(block.ravel() / (rating_count - 1))
+    joined = (np.concatenate(arrays) if arrays else np.array([]) for arrays in (values, rows, columns))
+    cell_values, row_indexes, column_indexes = joined
+    coordinates = (row_indexes.astype(int), column_indexes.astype(int))
+    return csr_array((cell_values, coordinates), shape=(coded.items, number * number))
 
 
 def measure_alpha(sums: Floats, values: Floats, scale: Scale) -> Floats:
@@ -275,7 +296,7 @@ def measure_alpha(sums: Floats, values: Floats, scale: Scale) -> Floats:
     number = len(values)
     tables = sums.reshape(len(sums), number, number)
     totals = tables.sum(axis=1)
-    distance = _measure_apart(totals, values, scale)
+    distance = _compute_distances(totals, values, scale)
     pairable = totals.sum(axis=1)
     observed = (tables * distance).sum(axis=(1, 2))
     products = (totals[:, :, None] * totals[:, None, :] * distance).sum(axis=(1, 2))
@@ -283,28 +304,30 @@ def measure_alpha(sums: Floats, values: Floats, scale: Scale) -> Floats:
     return 1 - divide(observed, expected, np.nan)
 
 
-def _measure_apart(totals: Floats, values: Floats, scale: Scale) -> Floats:
-    """Compute the squared difference of each two values, as Krippendorff's alpha has it, for each table or for all.
+def _compute_distances(totals: Floats, values: Floats, scale: Scale) -> Floats:
+    """Compute the squared difference of each two values, as Krippendorff's alpha defines it on a scale.
 
-    On the ordinal scale it depends on how often values occur; on the others the first dimension has length 1.
+    The array has three dimensions: the table, and the two values. Only on the ordinal scale does the difference depend
+    on the table, by how often its values occur (``totals``); on the other scales the first dimension has length 1.
     """
     import numpy as np
 
-    one, other = values[:, None], values[None, :]
+    first, second = values[:, None], values[None, :]
     if scale == "nominal":
-        return (one != other).astype(float)[None]
+        return (first != second).astype(float)[None]
     if scale == "interval":
-        return ((one - other) ** 2)[None]
+        return ((first - second) ** 2)[None]
     if scale == "ratio":
-        return (divide(one - other, one + other, 0.0) ** 2)[None]
+        return (divide(first - second, first + second, 0.0) ** 2)[None]
     ranks = np.cumsum(totals, axis=1) - totals / 2
     return (ranks[:, :, None] - ranks[:, None, :]) ** 2
 
 
 def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
-    """Return the place of each category, or on a scale of numbers its number, in a unit that no square overflows.
+    """Return a number for each category: its index, or on a scale of numbers the category itself.
 
-    Raises ``UsageError``.
+    Such numbers are scaled down so that their squares do not overflow. Raises ``UsageError`` for categories that the
+    scale does not have.
     """
     import numpy as np
 
@@ -322,8 +345,8 @@ def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
                 f"the ratio scale has no value below 0, got {show(category)}; use scale='interval'", argument="scale"
             )
     values = np.array([float(category or 0) for category in categories])
-    if scale == "interval":  # neither a shift nor another unit changes it, and squares of large numbers overflow
+    if scale == "interval":  # neither a shift nor another unit changes alpha, and squares of large numbers overflow
         values -= values.min()
         return values / (values.max() or 1.0)
-    # A power of two rounds nothing away.
+    # Divided by a power of two, which rounds nothing away.
     return np.ldexp(values, -int(np.frexp(values.max())[1]))

@@ -24,6 +24,7 @@ MOST_CATEGORIES = 200
 """More are no categories; a score with decimals is compared by correlation."""
 
 CHUNK = 65_536
+"""Pairs of labels that are in memory at once while they are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class Confusion:
     @property
     def agreed(self) -> int:
         """Items on which both have the same category."""
-        return sum(row[place] for place, row in enumerate(self.counts))
+        return sum(row[index] for index, row in enumerate(self.counts))
 
     def leave_out(self, category: Category, *, side: Literal["truth", "judge", "both"] = "both") -> Confusion:
         """The table without the items that have a category, on either side or on one.
@@ -74,20 +75,21 @@ class Confusion:
             category: The category.
             side: Where an item has it: in the ``truth``, with the ``judge``, or in ``both``, which is either.
         """
-        at = find_place(self.categories, category)
+        left_out = find_place(self.categories, category)
 
         def is_left_out(row: int, column: int) -> bool:
-            is_truth, is_verdict = row == at and side != "judge", column == at and side != "truth"
+            is_truth, is_verdict = row == left_out and side != "judge", column == left_out and side != "truth"
             return is_truth or is_verdict
 
         emptied = [
             [0 if is_left_out(row, column) else count for column, count in enumerate(counts)]
             for row, counts in enumerate(self.counts)
         ]
-        used = sum(emptied[at]) + sum(row[at] for row in emptied)
-        remaining = [place for place in range(len(emptied)) if place != at or used]
+        # Left out on one side alone, the category may have items on the other.
+        items_left = sum(emptied[left_out]) + sum(row[left_out] for row in emptied)
+        remaining = [index for index in range(len(emptied)) if index != left_out or items_left]
         return Confusion(
-            categories=tuple(self.categories[place] for place in remaining),
+            categories=tuple(self.categories[index] for index in remaining),
             counts=tuple(tuple(emptied[row][column] for column in remaining) for row in remaining),
         )
 
@@ -116,37 +118,37 @@ def make_confusion(
 def make_confusion_of_pairs(
     pairs: Counter[tuple[Category, Category]], categories: Sequence[Category] | None
 ) -> Confusion:
-    """The table of pairs (judge, truth) that were counted."""
+    """Make the confusion table of counted pairs, each a label of the judge and the true one."""
     order = order_categories(set(chain.from_iterable(pairs)), categories)
     return Confusion(categories=order, counts=tuple(tuple(pairs[judge, true] for judge in order) for true in order))
 
 
 def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counter[tuple[Category, Category]]:
     """Count how often each pair (judge, truth) occurs; labels are checked as they come. Raises ``UsageError``."""
-    kinds: set[type] = set()
-    pairs: Counter[tuple[Category, Category]] = Counter()
-    both = iter(_pair_strictly(judged, truth))
-    while chunk := list(islice(both, CHUNK)):
-        for side in zip(*chunk, strict=True):
-            kinds.update(map(type, side))
-        check_kinds(kinds)
-        pairs.update(chunk)
-    if not pairs:
+    label_types: set[type] = set()
+    counts: Counter[tuple[Category, Category]] = Counter()
+    pairs = iter(_pair_strictly(judged, truth))
+    while chunk := list(islice(pairs, CHUNK)):
+        for labels in zip(*chunk, strict=True):  # first the judge's labels of the chunk, then the true ones
+            label_types.update(map(type, labels))
+        check_kinds(label_types)
+        counts.update(chunk)
+    if not counts:
         raise UsageError("agreement on no items is not defined; give at least one label of the judge and one true one")
-    return pairs
+    return counts
 
 
 def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Iterable[tuple[Category, Category]]:
     """Yield both labels of each item. Raises ``UsageError`` for different lengths.
 
-    A ``ValueError`` of one of the two sources is passed on, such as a ``UsageError``.
+    An error that one of the two iterables raises is passed on as it is, also a ``ValueError``.
     """
     try:
         yield from zip(judged, truth, strict=True)
-    except UsageError:
+    except UsageError:  # a ValueError itself
         raise
     except ValueError as error:
-        if not str(error).startswith("zip() "):  # of one of the two sources
+        if not str(error).startswith("zip() "):  # raised by one of the two iterables, not for their lengths
             raise
         raise UsageError(
             "judged and truth have different lengths; give one label of each for every item", argument="truth"
@@ -154,13 +156,13 @@ def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Ite
 
 
 def check_kinds(kinds: Iterable[type[object]]) -> None:
-    """Raise ``UsageError`` unless labels of these types can be told from each other."""
+    """Raise ``UsageError`` for types that labels cannot have, and for true and false beside numbers."""
     for kind in kinds:
         if not issubclass(kind, bool | int | float | str | type(None)):
             name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
             raise UsageError(f"a label must be true, false, a number, a text or None, got a {name}; convert it")
-    flags = any(issubclass(kind, bool) for kind in kinds)
-    if flags and any(issubclass(kind, int | float) and not issubclass(kind, bool) for kind in kinds):
+    has_bools = any(issubclass(kind, bool) for kind in kinds)
+    if has_bools and any(issubclass(kind, int | float) and not issubclass(kind, bool) for kind in kinds):
         raise UsageError("labels mix true or false with numbers, and True equals 1 in Python; use one of the two")
 
 
@@ -170,7 +172,7 @@ def check_categories(categories: Sequence[Category]) -> None:
     for category in categories:
         if isinstance(category, float) and not math.isfinite(category):
             raise UsageError(f"a label must be a finite number, got {category!r}; use None for undecided")
-    _check_alike(categories)
+    _check_lookalikes(categories)
     if len(set(categories)) < len(categories):
         raise UsageError(
             f"categories must differ from each other, got {show(tuple(categories))}; name each once",
@@ -183,38 +185,45 @@ def check_categories(categories: Sequence[Category]) -> None:
         )
 
 
-def _check_alike(categories: Sequence[Category]) -> None:
-    """Raise ``UsageError`` for a text beside what it spells: they would never agree, and nobody would see why."""
+def _check_lookalikes(categories: Sequence[Category]) -> None:
+    """Raise ``UsageError`` for a text beside the value that it spells, such as ``"true"`` beside ``True``.
+
+    The two would never agree, and nobody would see why.
+    """
     others = [category for category in categories if category is not None and not isinstance(category, str)]
-    spelled = {
+    value_by_spelling = {
         (f"{category:g}" if isinstance(category, float) else show(category)).lower(): category for category in others
     }
     for text in categories:
-        if isinstance(text, str) and (same := spelled.get(text.strip().lower())) is not None:
-            raise UsageError(f"the labels {show(text)} and {show(same)} are different, and look alike; convert one")
+        if isinstance(text, str) and (value := value_by_spelling.get(text.strip().lower())) is not None:
+            raise UsageError(f"the labels {show(text)} and {show(value)} are different, and look alike; convert one")
 
 
 def check_labels(labels: Iterable[Category]) -> None:
-    """Raise ``UsageError`` unless labels can be told from each other; NaN differs from itself."""
-    seen = set(labels)
-    check_kinds(set(map(type, seen)))
-    for label in seen:
+    """Raise ``UsageError`` unless labels can be compared with each other: NaN cannot, as it differs from itself."""
+    distinct_labels = set(labels)
+    check_kinds(set(map(type, distinct_labels)))
+    for label in distinct_labels:
         if isinstance(label, float) and not math.isfinite(label):
             raise UsageError(f"a label must be a finite number, got {label!r}; use None for undecided")
-    _check_alike(tuple(seen))
+    _check_lookalikes(tuple(distinct_labels))
 
 
-def order_categories(seen: set[Category], listed: Sequence[Category] | None) -> tuple[Category, ...]:
-    """The categories in order, with undecided last where it was seen. Raises ``UsageError``."""
+def order_categories(labels: set[Category], listed: Sequence[Category] | None) -> tuple[Category, ...]:
+    """Put the categories in order: as ``listed``, else sorted; undecided comes last where a label is undecided.
+
+    Raises ``UsageError`` for a label that is not listed, and for labels that are no categories.
+    """
+    undecided = {None} & labels
     if listed is not None:
         check_categories(listed)
-        for category in sorted(seen - {None} - set(listed), key=str):
+        for category in sorted(labels - {None} - set(listed), key=str):
             raise UsageError(f"the label {show(category)} is none of categories, {show(tuple(listed))}; add it")
-        return (*listed, *({None} & seen - set(listed)))
-    check_categories(tuple(seen))
-    decided = [category for category in seen if category is not None]
+        return (*listed, *(undecided - set(listed)))
+    check_categories(tuple(labels))
+    decided = [category for category in labels if category is not None]
     ordered = sorted(decided, key=lambda label: (isinstance(label, str), label))
-    return (*ordered, *({None} & seen))
+    return (*ordered, *undecided)
 
 
 def has_category(categories: Sequence[Category], category: Category) -> bool:
@@ -223,10 +232,10 @@ def has_category(categories: Sequence[Category], category: Category) -> bool:
 
 
 def find_place(categories: Sequence[Category], category: Category) -> int:
-    """The place of a category; raises ``UsageError`` for one that the table does not have."""
-    for place, other in enumerate(categories):
+    """Find the index of a category; raise ``UsageError`` for one that the table does not have."""
+    for index, other in enumerate(categories):
         if other == category and isinstance(other, bool) == isinstance(category, bool):
-            return place
+            return index
     raise UsageError(f"no label is {show(category)}; the table has {show(tuple(categories))}")
 
 
@@ -248,8 +257,8 @@ def compute_sensitivity(confusion: Confusion, *, positive: Category = True) -> f
         confusion: The counts, as ``make_confusion`` makes them.
         positive: The category of good items.
     """
-    passed, of = count_sensitivity(confusion, positive)
-    return _divide(passed, of, "sensitivity", f"no item is truly {show(positive)}")
+    passed, good = count_sensitivity(confusion, positive)
+    return _divide(passed, good, "sensitivity", f"no item is truly {show(positive)}")
 
 
 def compute_specificity(confusion: Confusion, *, positive: Category = True) -> float:
@@ -261,8 +270,8 @@ def compute_specificity(confusion: Confusion, *, positive: Category = True) -> f
         confusion: The counts, as ``make_confusion`` makes them.
         positive: The category of good items.
     """
-    caught, of = count_specificity(confusion, positive)
-    return _divide(caught, of, "specificity", f"no item is truly anything but {show(positive)}")
+    caught, bad = count_specificity(confusion, positive)
+    return _divide(caught, bad, "specificity", f"no item is truly anything but {show(positive)}")
 
 
 def compute_precision(confusion: Confusion, *, positive: Category = True) -> float:
@@ -272,8 +281,8 @@ def compute_precision(confusion: Confusion, *, positive: Category = True) -> flo
         confusion: How often each verdict met each truth.
         positive: The category whose precision it is.
     """
-    good, of = count_precision(confusion, positive)
-    return _divide(good, of, "precision", f"the judge never says {show(positive)}")
+    good, passed = count_precision(confusion, positive)
+    return _divide(good, passed, "precision", f"the judge never says {show(positive)}")
 
 
 def compute_f1(confusion: Confusion, *, positive: Category = True) -> float:
@@ -286,9 +295,9 @@ def compute_f1(confusion: Confusion, *, positive: Category = True) -> float:
         confusion: How often each verdict met each truth.
         positive: The category whose F1 it is.
     """
-    place = find_place(confusion.categories, positive)
-    of = confusion.truth_counts[place] + confusion.judge_counts[place]
-    return _divide(2 * confusion.counts[place][place], of, "F1", f"neither side ever says {show(positive)}")
+    index = find_place(confusion.categories, positive)
+    label_count = confusion.truth_counts[index] + confusion.judge_counts[index]
+    return _divide(2 * confusion.counts[index][index], label_count, "F1", f"neither side ever says {show(positive)}")
 
 
 def compute_macro(confusion: Confusion) -> tuple[float, float, float]:
@@ -312,36 +321,37 @@ def compute_macro(confusion: Confusion) -> tuple[float, float, float]:
 
 
 def measure_macro(tables: Floats, categories: Sequence[Category]) -> Floats:
-    """Macro precision, recall and F1 of each table; NaN where no decided category occurs."""
+    """Compute macro precision, recall and F1 of each confusion table; NaN where no decided category occurs."""
     import numpy as np
 
-    decided = np.array([category is not None for category in categories])
-    right = np.einsum("tkk->tk", tables)
+    is_decided = np.array([category is not None for category in categories])
+    agreed = np.einsum("tkk->tk", tables)
     true, judged = tables.sum(axis=2), tables.sum(axis=1)
-    occurs = (true + judged > 0) & decided
-    number = occurs.sum(axis=1).astype(float)
+    occurs = (true + judged > 0) & is_decided
+    category_count = occurs.sum(axis=1).astype(float)
     means = []
-    for top, bottom in ((right, judged), (right, true), (2 * right, true + judged)):
-        each = divide(top, bottom, 0.0)
-        means.append(divide(np.where(occurs, each, 0.0).sum(axis=1), number, np.nan))
+    for numerator, denominator in ((agreed, judged), (agreed, true), (2 * agreed, true + judged)):
+        by_category = divide(numerator, denominator, 0.0)
+        means.append(divide(np.where(occurs, by_category, 0.0).sum(axis=1), category_count, np.nan))
     return np.stack(means, axis=1)
 
 
-def divide(top: Floats, bottom: Floats, otherwise: float) -> Floats:
-    """A quotient, with a value where it would divide by 0."""
+def divide(numerator: Floats, denominator: Floats, otherwise: float) -> Floats:
+    """Divide arrays element by element, with the value ``otherwise`` where the denominator is 0."""
     import numpy as np
 
-    return np.divide(top, bottom, out=np.full(np.broadcast(top, bottom).shape, otherwise), where=bottom != 0)
+    quotients = np.full(np.broadcast(numerator, denominator).shape, otherwise)
+    return np.divide(numerator, denominator, out=quotients, where=denominator != 0)
 
 
 def count_sensitivity(confusion: Confusion, positive: Category) -> tuple[int, int]:
-    """Good items that the judge passes, and good items."""
-    place = find_place(confusion.categories, positive)
-    return confusion.counts[place][place], confusion.truth_counts[place]
+    """Count the good items that the judge passes, and all good items."""
+    index = find_place(confusion.categories, positive)
+    return confusion.counts[index][index], confusion.truth_counts[index]
 
 
 def count_specificity(confusion: Confusion, positive: Category) -> tuple[int, int]:
-    """Bad items that the judge fails, and bad items."""
+    """Count the bad items that the judge fails, and all bad items."""
     find_place(confusion.categories, positive)  # raises for a category that the table does not have
     bad = find_bad(confusion.categories, positive)
     caught = sum(confusion.counts[row][column] for row in bad for column in bad)
@@ -349,20 +359,21 @@ def count_specificity(confusion: Confusion, positive: Category) -> tuple[int, in
 
 
 def count_precision(confusion: Confusion, positive: Category) -> tuple[int, int]:
-    """Good items among those that the judge passes, and items that it passes."""
-    place = find_place(confusion.categories, positive)
-    return confusion.counts[place][place], confusion.judge_counts[place]
+    """Count the good items among those that the judge passes, and all that it passes."""
+    index = find_place(confusion.categories, positive)
+    return confusion.counts[index][index], confusion.judge_counts[index]
 
 
 def find_bad(categories: Sequence[Category], positive: Category) -> list[int]:
-    """The places of the decided categories that are not the good one."""
-    return [place for place, category in enumerate(categories) if category is not None and category != positive]
+    """Find the indexes of the decided categories that are not the good one."""
+    return [index for index, category in enumerate(categories) if category is not None and category != positive]
 
 
-def _divide(count: float, of: float, name: str, reason: str) -> float:
-    if not of:
+def _divide(count: float, total: float, name: str, reason: str) -> float:
+    """Divide a count by a total; a total of 0 raises ``UsageError`` with the statistic's name and the reason."""
+    if not total:
         raise UsageError(f"{name} is not defined: {reason}; label items of which there are none")
-    return count / of
+    return count / total
 
 
 def check_group(group: Hashable) -> None:
@@ -374,25 +385,30 @@ def check_group(group: Hashable) -> None:
 def count_tables(
     judged: Iterable[Category], truth: Iterable[Category], groups: Iterable[Hashable]
 ) -> tuple[Counter[tuple[Category, Category]], Counter[tuple[int, Category, Category]], int]:
-    """Pairs over all items, pairs of each numbered group, and the number of groups. Raises ``UsageError``."""
-    names: dict[Hashable, int] = {}
-    apart: Counter[tuple[int, Category, Category]] = Counter()
+    """Count pairs of labels over all items, and in each group of items. Raises ``UsageError``.
 
-    def number(items: Iterable[Hashable]) -> Iterable[int]:
-        for item in items:
-            check_group(item)
-            yield names.setdefault(item, len(names))
+    Returns how often each pair (judge, truth) occurs, how often each triple (number of the group, judge, truth) does,
+    and the number of groups.
+    """
+    group_numbers: dict[Hashable, int] = {}
+    pairs_by_group: Counter[tuple[int, Category, Category]] = Counter()
 
-    both = zip(number(groups), _pair_strictly(judged, truth), strict=True)
+    def number_each(names: Iterable[Hashable]) -> Iterable[int]:
+        """Yield the number of each group in turn, from 0; a new group gets the next number."""
+        for name in names:
+            check_group(name)
+            yield group_numbers.setdefault(name, len(group_numbers))
+
+    numbered_pairs = zip(number_each(groups), _pair_strictly(judged, truth), strict=True)
     try:
-        apart.update((group, judge, true) for group, (judge, true) in both)
-    except UsageError:
+        pairs_by_group.update((group, judge, true) for group, (judge, true) in numbered_pairs)
+    except UsageError:  # a ValueError itself
         raise
     except ValueError:
         raise UsageError(
             "groups must name one group for each item; give as many as labels", argument="groups"
         ) from None
     pairs: Counter[tuple[Category, Category]] = Counter()
-    for (_, judge, true), count in apart.items():
+    for (_, judge, true), count in pairs_by_group.items():
         pairs[judge, true] += count
-    return pairs, apart, len(names)
+    return pairs, pairs_by_group, len(group_numbers)

@@ -154,11 +154,11 @@ def make_corrected_rate(
         method: How the limits of each share are computed, as for ``make_internal_rate``.
     """
     check_heaps(heaps, groups)
-    _check_words(target, level)
+    _check_target_and_level(target, level)
     if method is not None:
         check_method(method)
-    labels, whole = sum(heap.labels for heap in heaps), sum(heap.cases for heap in heaps)
-    if labels and not sampled and labels < whole:
+    labels, cases = sum(heap.labels for heap in heaps), sum(heap.cases for heap in heaps)
+    if labels and not sampled and labels < cases:
         return _refuse_chosen("it is not known that the labelled cases were drawn at random", heaps)
     if labels and (p_value := compute_sample_p_value(heaps, groups=groups)) < GUARD:
         reason = (
@@ -182,9 +182,9 @@ def compute_sample_p_value(heaps: Sequence[Heap], *, groups: GroupCounts | None 
     """
     check_heaps(heaps, groups)
     check_extra()
-    shrink = _find_verdict_shrink(heaps, groups)
-    names = {heap.stratum for heap in heaps}
-    p_values = [_compare_passes([heap for heap in heaps if heap.stratum == name], shrink) for name in names]
+    divisor = _find_verdict_shrink(heaps, groups)
+    strata = {heap.stratum for heap in heaps}
+    p_values = [_compare_passes([heap for heap in heaps if heap.stratum == stratum], divisor) for stratum in strata]
     return min(1.0, len(p_values) * min(p_values))
 
 
@@ -214,7 +214,7 @@ def make_internal_rate(
             where fewer than 8 of the labelled answers are good, or bad.
     """
     check_heaps(heaps, groups)
-    _check_words(target, level)
+    _check_target_and_level(target, level)
     check_extra()
     naive = _find_naive(heaps)
     import numpy as np
@@ -228,34 +228,36 @@ def make_internal_rate(
             remedy=_ask_for_labels(heaps),
             naive=naive,
         )
-    number = len(groups.good) if groups else None
-    if number is not None and number < FEWEST_GROUPS:
-        return _refuse_groups(number, naive)
+    group_count = len(groups.good) if groups else None
+    if group_count is not None and group_count < FEWEST_GROUPS:
+        return _refuse_groups(group_count, naive)
     estimates, deff = _estimate_internal(heaps, groups, target=target, level=level, method=method)
-    whole = sum(heap.cases for heap in heaps)
-    value = estimates[0].value
-    low, high = min(part.low for part in estimates), max(part.high for part in estimates)
-    alone = not unresolved and groups is None
-    shrink = 1.0 if deff is None or number is None else float(compute_shrink(np.asarray(deff), number, level=level))
-    near = method is None and _is_near_end(heaps, shrink)
-    worth = find_worth(value, high - low, cases=whole, target=target, level=level, method=method)
+    cases = sum(heap.cases for heap in heaps)
+    value = estimates[0].value  # without the unresolved cases; the limits hold whatever these are
+    low, high = min(estimate.low for estimate in estimates), max(estimate.high for estimate in estimates)
+    has_worth = not unresolved and groups is None
+    divisor = 1.0
+    if deff is not None and group_count is not None:
+        divisor = float(compute_shrink(np.asarray(deff), group_count, level=level))
+    near_end = method is None and _is_near_end(heaps, divisor)
+    worth = find_worth(value, high - low, cases=cases, target=target, level=level, method=method)
     return CorrectedRate(
         value=value,
         low=low,
         high=high,
         level=level,
         target=target,
-        method=f"double sampling, MOVER with {_NAMES[method or 'wilson']}{' and exact' if near else ''} limits",
-        cases=whole,
+        method=f"double sampling, MOVER with {_NAMES[method or 'wilson']}{' and exact' if near_end else ''} limits",
+        cases=cases,
         labels=labels,
         unresolved=unresolved,
         bounds=(estimates[1].value, estimates[2].value) if unresolved else None,
-        groups=number,
+        groups=group_count,
         deff=deff,
         naive=naive,
-        worth=worth if alone else None,
-        assumptions=_list_assumptions(heaps, number, unresolved, target, recorded=recorded),
-        notes=(*_note_groups(number), *_note_unequal(groups), *_note_few_of_a_kind(heaps, method, near=near)),
+        worth=worth if has_worth else None,
+        assumptions=_list_assumptions(heaps, group_count, unresolved, target, recorded=recorded),
+        notes=(*_note_groups(group_count), *_note_unequal(groups), *_note_few_of_a_kind(heaps, method, near=near_end)),
     )
 
 
@@ -281,23 +283,26 @@ def find_worth(
     check_extra()
     import numpy as np
 
-    _check_words(target, level)
+    _check_target_and_level(target, level)
     if not (is_finite(width) and width >= 0 and read_count(cases, "cases")):
         raise UsageError(f"a rate needs a width of 0 or more and a case; got {show(width)} and {show(cases)}")
     check_share("rate", value)
 
-    def measure(numbers: Floats) -> Floats:
-        labels = numbers[:, None]
-        whole = np.full_like(labels, cases)
-        _, low, high = compute_double_sampling(value * labels, labels, whole, target=target, level=level, method=method)
+    def compute_widths(label_counts: Floats) -> Floats:
+        """Compute the width of the interval for each number of labels, all in one heap."""
+        labels = label_counts[:, None]
+        heap_sizes = np.full_like(labels, cases)
+        _, low, high = compute_double_sampling(
+            value * labels, labels, heap_sizes, target=target, level=level, method=method
+        )
         return high - low
 
     grid = np.linspace(1.0, float(cases), 2)
     for _ in range(3):  # a thousandth of the range each time: far below one label, of any number of cases
         grid = np.linspace(grid[0], grid[-1], 1000)
-        enough = measure(grid) <= width
-        at = int(np.argmax(enough)) if enough.any() else len(grid) - 1
-        grid = grid[max(at - 1, 0) : at + 1]
+        enough = compute_widths(grid) <= width
+        first_enough = int(np.argmax(enough)) if enough.any() else len(grid) - 1
+        grid = grid[max(first_enough - 1, 0) : first_enough + 1]
     return round(float(grid[-1]))
 
 
@@ -315,25 +320,29 @@ class _RateLimits(NamedTuple):
 def _estimate_internal(
     heaps: Sequence[Heap], groups: GroupCounts | None, *, target: Target, level: float, method: IntervalMethod | None
 ) -> tuple[list[_RateLimits], float | None]:
-    """Return the estimates without the unresolved cases, with each of them bad, and with each good; the design effect.
+    """Estimate the rate with its limits, and the design effect of labels that come in groups.
 
-    Where no case is unresolved, there is the first one alone.
+    Returns three estimates: without the unresolved cases, with each of them counted as bad, and with each as good.
+    Where no case is unresolved, there is the first one alone. The design effect is that of the first estimate, and
+    ``None`` without groups.
     """
     import numpy as np
 
     cases = np.asarray([heap.cases for heap in heaps], dtype=float)
     tables = np.asarray([(heap.good, heap.bad, heap.unresolved) for heap in heaps], dtype=float).T
     settled_good, settled_bad, unresolved = tables
+    # For each estimate: by which factor the unresolved cases are added to the good ones, and to the bad ones.
+    left_out, as_bad, as_good = (0, 0), (0, 1), (1, 0)
     estimates, deffs = [], []
-    for of_good, of_bad in ((0, 0), (0, 1), (1, 0)) if unresolved.any() else ((0, 0),):
-        good, bad = settled_good + of_good * unresolved, settled_bad + of_bad * unresolved
+    for good_factor, bad_factor in (left_out, as_bad, as_good) if unresolved.any() else (left_out,):
+        good, bad = settled_good + good_factor * unresolved, settled_bad + bad_factor * unresolved
         shrink: Floats | float = 1.0
         between: Floats | float = 1.0
         if groups is not None:
-            each = groups.good + of_good * groups.unresolved
-            every = each + groups.bad + of_bad * groups.unresolved
-            deff, between = compute_design_effects(each, every, cases)
-            shrink = compute_shrink(deff, len(each), level=level)
+            group_good = groups.good + good_factor * groups.unresolved
+            group_labels = group_good + groups.bad + bad_factor * groups.unresolved
+            deff, between = compute_design_effects(group_good, group_labels, cases)
+            shrink = compute_shrink(deff, len(group_good), level=level)
             deffs.append(float(deff))
         estimates.append(
             compute_double_sampling(
@@ -352,20 +361,25 @@ def _estimate_internal(
 
 
 def _refuse_chosen(reason: str, heaps: Sequence[Heap]) -> Refusal:
+    """Refuse a rate because the labelled cases are, or may be, no random sample of the run."""
     return Refusal(because="not_random", reason=reason, remedy=_ask_for_labels(heaps), naive=_find_naive(heaps))
 
 
 def _ask_for_labels(heaps: Sequence[Heap]) -> str:
-    whole = sum(heap.cases for heap in heaps)
-    many = f"{ENOUGH_LABELS} cases" if whole > ENOUGH_LABELS else f"all {whole:,} cases" if whole > 1 else "the case"
-    return f"label {many} of this run{' at random' if whole > ENOUGH_LABELS else ''}"
+    """Write how many cases of the run to label: 50 at random, or all where there are no more than that."""
+    cases = sum(heap.cases for heap in heaps)
+    if cases > ENOUGH_LABELS:
+        return f"label {ENOUGH_LABELS} cases of this run at random"
+    which = f"all {cases:,} cases" if cases > 1 else "the case"
+    return f"label {which} of this run"
 
 
-def _refuse_groups(number: int, naive: Share) -> Refusal:
-    missing = FEWEST_GROUPS - number
+def _refuse_groups(group_count: int, naive: Share) -> Refusal:
+    """Refuse a rate because the labels come in too few groups."""
+    missing = FEWEST_GROUPS - group_count
     return Refusal(
         because="few_groups",
-        reason=f"the labels come in {number} groups, too few to see how alike the answers of a group are",
+        reason=f"the labels come in {group_count} groups, too few to see how alike the answers of a group are",
         remedy=f"label {missing} more group{'s' * (missing > 1)}; {ENOUGH_GROUPS} in all are better",
         more_groups=missing,
         naive=naive,
@@ -373,6 +387,7 @@ def _refuse_groups(number: int, naive: Share) -> Refusal:
 
 
 def _find_naive(heaps: Sequence[Heap]) -> Share:
+    """Find the judge's own rate: the share of all cases that it passed."""
     passes = sum(heap.cases for heap in heaps if heap.verdict == "passed")
     return Share(count=passes, of=sum(heap.cases for heap in heaps))
 
@@ -401,60 +416,74 @@ def _note_unresolved(unresolved: int) -> tuple[str, ...]:
     return (f"Nothing is assumed about the {unresolved:,} unresolved cases: the limits hold if they are good or bad.",)
 
 
-def _note_groups(number: int | None) -> tuple[str, ...]:
-    if number is None or number >= ENOUGH_GROUPS:
+def _note_groups(group_count: int | None) -> tuple[str, ...]:
+    """Write a note where there are few groups; none without groups."""
+    if group_count is None or group_count >= ENOUGH_GROUPS:
         return ()
-    more = ENOUGH_GROUPS - number
-    return (f"{number} groups are few: label {more} more, and the interval covers as it should.",)
+    more = ENOUGH_GROUPS - group_count
+    return (f"{group_count} groups are few: label {more} more, and the interval covers as it should.",)
 
 
 def _note_unequal(groups: GroupCounts | None) -> tuple[str, ...]:
-    """A note where a few groups hold most of the labels (Kish's effective number)."""
+    """Write a note where a few groups hold most of the labels.
+
+    That is so if Kish's effective number of groups is below half of their number.
+    """
     if groups is None:
         return ()
     sizes = (groups.good + groups.bad + groups.unresolved).sum(axis=-1)
     number, effective = len(sizes), float(sizes.sum() ** 2 / (sizes**2).sum())
     if effective >= number / 2:
         return ()
-    seen = f"The groups are so unequal that {number} of them count as {effective:.0f}"
-    return (f"{seen}: the interval may cover less than it says; label groups of about equal size.",)
+    finding = f"The groups are so unequal that {number} of them count as {effective:.0f}"
+    return (f"{finding}: the interval may cover less than it says; label groups of about equal size.",)
 
 
 _NAMES: dict[IntervalMethod, str] = {"wilson": "Wilson", "jeffreys": "Jeffreys", "exact": "exact"}
 
 
-def _is_near_end(heaps: Sequence[Heap], shrink: float = 1.0) -> bool:
-    """Return whether few of the labelled answers are good, or bad, and some case has no label."""
+def _is_near_end(heaps: Sequence[Heap], divisor: float = 1.0) -> bool:
+    """Return whether the rate is near 0 or 1: few of the labelled answers are good, or few are bad.
+
+    ``divisor`` is by how much labels that come in groups count less. False where every case has a settled label.
+    """
     good, bad = sum(heap.good for heap in heaps), sum(heap.bad for heap in heaps)
-    return min(good, bad) / max(shrink, 1.0) < FEW_OF_A_KIND and good + bad < sum(heap.cases for heap in heaps)
+    return min(good, bad) / max(divisor, 1.0) < FEW_OF_A_KIND and good + bad < sum(heap.cases for heap in heaps)
 
 
 def _note_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod | None, *, near: bool) -> tuple[str, ...]:
-    """A note for rates near 0 and 1, where Wilson's limits cover 85 to 93 % of 95."""
+    """Write a note for a rate near 0 or 1, where Wilson's limits of 95 % cover 85 to 93 %.
+
+    With ``near`` the interval was already made as wide as the exact one.
+    """
     if method == "exact" or not (near or _is_near_end(heaps)):
         return ()
     good, bad = sum(heap.good for heap in heaps), sum(heap.bad for heap in heaps)
     number, kind = (bad, "bad") if bad < good else (good, "good")
-    seen = f"{number} of the labelled answers {'is' if number == 1 else 'are'} {kind}"
+    finding = f"{number} of the labelled answers {'is' if number == 1 else 'are'} {kind}"
     if near:
         return (
-            f"{seen}: so near to the end the interval is as wide as the exact one, so that it covers as it should.",
+            f"{finding}: so near to the end the interval is as wide as the exact one, so that it covers as it should.",
         )
     reason = "so near to the end the interval covers less than it says; leave the limits out, or ask for the exact ones"
-    return (f"{seen}: {reason}.",)
+    return (f"{finding}: {reason}.",)
 
 
 # -------------------------------------------------------------------------------------------- are the labels a sample
 
 
-def _compare_passes(heaps: Sequence[Heap], shrink: float) -> float:
-    """Fisher's exact p-value: are labelled and unlabelled cases passed alike?"""
+def _compare_passes(heaps: Sequence[Heap], divisor: float) -> float:
+    """Compute Fisher's exact p-value of the hypothesis that the judge passes labelled and unlabelled cases alike.
+
+    All counts are divided by ``divisor``, the design effect of labels that come in groups.
+    """
     from scipy.stats import fisher_exact
 
+    # Each has two numbers: of the cases that the judge passed, and of the others.
     labelled = [sum(heap.labels for heap in heaps if (heap.verdict == "passed") is passed) for passed in (True, False)]
-    whole = [sum(heap.cases for heap in heaps if (heap.verdict == "passed") is passed) for passed in (True, False)]
-    unlabelled = [size - number for size, number in zip(whole, labelled, strict=True)]
-    table = [[round(number / shrink) for number in row] for row in (labelled, unlabelled)]
+    cases = [sum(heap.cases for heap in heaps if (heap.verdict == "passed") is passed) for passed in (True, False)]
+    unlabelled = [size - number for size, number in zip(cases, labelled, strict=True)]
+    table = [[round(number / divisor) for number in row] for row in (labelled, unlabelled)]
     return float(fisher_exact(table)[1])
 
 
@@ -466,13 +495,15 @@ def _find_verdict_shrink(heaps: Sequence[Heap], groups: GroupCounts | None) -> f
 
     passed = np.asarray([heap.verdict == "passed" for heap in heaps])
     labels = groups.good + groups.bad + groups.unresolved
+    # For each group: its labelled cases that the judge passed, and all its labelled cases.
     each = np.sum(labels * passed, axis=-1, keepdims=True).astype(float)
     every = np.sum(labels, axis=-1, keepdims=True).astype(float)
     deff, _ = compute_design_effects(each, every, np.ones(1))
     return max(1.0, float(compute_shrink(deff, len(each))))
 
 
-def _check_words(target: str, level: float) -> None:
+def _check_target_and_level(target: str, level: float) -> None:
+    """Raise ``UsageError`` for a target that there is not, and for a level that is no share."""
     if target not in get_args(Target):
         raise UsageError(
             f"there is no target {show(target)}; there are {' and '.join(get_args(Target))}", argument="target"

@@ -126,29 +126,32 @@ def make_correlation(
         raise UsageError(
             f"judged and truth have {len(judged):,} and {len(truth):,} items; give one score of each", argument="truth"
         )
-    scored = [at for at in range(len(judged)) if judged[at] is not None and truth[at] is not None]
-    one, other = _read_both([judged[at] for at in scored], [truth[at] for at in scored])
-    over, used, without, codes = None, 0, 0, None
+    scored = [index for index in range(len(judged)) if judged[index] is not None and truth[index] is not None]
+    judge_scores, true_scores = _read_both([judged[index] for index in scored], [truth[index] for index in scored])
+    group_means, used_groups, left_out, clusters = None, 0, 0, None
     if groups is not None:
         if len(groups) != len(judged):
             raise UsageError(
                 f"groups must name one group for each of {len(judged):,} items, got {len(groups):,}", argument="groups"
             )
-        names = [groups[at] for at in scored]
-        codes = number_groups(names, len(scored))
-        over, used, without = _average_groups(one, other, names)
+        names = [groups[index] for index in scored]
+        clusters = number_groups(names, len(scored))
+        group_means, used_groups, left_out = _average_groups(judge_scores, true_scores, names)
     return Correlation(
         items=len(scored),
         left_out=len(judged) - len(scored),
-        per_item=_make_coefficients(one, other, codes, seed, resamples),
-        over_groups=over,
-        groups_used=used,
-        groups_left_out=without,
+        per_item=_make_coefficients(judge_scores, true_scores, clusters, seed, resamples),
+        over_groups=group_means,
+        groups_used=used_groups,
+        groups_left_out=left_out,
     )
 
 
 def _read_both(one: Sequence[float | None], other: Sequence[float | None]) -> tuple[Floats, Floats]:
-    """Two sides that can be correlated, in units of their largest value. Raises ``UsageError``."""
+    """Check two lists of scores, and return them as arrays that are scaled to at most 1.
+
+    Raises ``UsageError`` for scores that cannot be correlated.
+    """
     check_extra()
     import numpy as np
 
@@ -156,41 +159,43 @@ def _read_both(one: Sequence[float | None], other: Sequence[float | None]) -> tu
         raise UsageError(f"a correlation needs two values of each item, got {len(one):,} and {len(other):,} values")
     if len(one) < 2:
         raise UsageError(f"a correlation needs at least 2 items, got {len(one)}; score more items on both sides")
-    sides = []
+    arrays = []
     for values in (one, other):
         for value in values:
             if not is_finite(value) and not isinstance(value, bool):
                 raise UsageError(f"a score must be a finite number, got {show(value)}; use None for a missing one")
-        side = np.array(values, dtype=float)
-        # A power of two rounds nothing away, and squares of what remains do not overflow.
-        side = np.ldexp(side, -int(np.frexp(np.abs(side).max())[1]))
-        if np.abs(side - side.mean()).max() <= ROUNDING * np.abs(side).max():
+        scores = np.array(values, dtype=float)
+        # Divided by a power of two, which rounds nothing away, so that squares of scores do not overflow.
+        scores = np.ldexp(scores, -int(np.frexp(np.abs(scores).max())[1]))
+        if np.abs(scores - scores.mean()).max() <= ROUNDING * np.abs(scores).max():
             raise UsageError(
                 f"a correlation is not defined: one side has {show(float(values[0] or 0))} alone; add items that differ"
             )
-        sides.append(side)
-    return sides[0], sides[1]
+        arrays.append(scores)
+    return arrays[0], arrays[1]
 
 
 def _measure_pearson(one: Floats, other: Floats) -> float:
-    """Compute Pearson's correlation of two sides that vary, kept within -1 to 1 in spite of rounding."""
+    """Compute Pearson's correlation of two arrays that vary, kept within -1 to 1 in spite of rounding."""
     import numpy as np
 
-    centred = [side - side.mean() for side in (one, other)]
+    centred = [scores - scores.mean() for scores in (one, other)]
     # Scaled first, so that their squares neither overflow nor vanish.
-    scaled = [side / np.abs(side).max() for side in centred]
-    first, second = [side / np.linalg.norm(side) for side in scaled]
+    scaled = [scores / np.abs(scores).max() for scores in centred]
+    first, second = [scores / np.linalg.norm(scores) for scores in scaled]
     value = float(np.dot(first, second))
     return min(1.0, max(-1.0, value))
 
 
 def _measure_spearman(one: Floats, other: Floats) -> float:
+    """Compute Spearman's rho: Pearson's correlation of the ranks."""
     from scipy.stats import rankdata
 
     return _measure_pearson(rankdata(one), rankdata(other))
 
 
 def _measure_kendall(one: Floats, other: Floats) -> float:
+    """Compute Kendall's tau-b."""
     from scipy.stats import kendalltau
 
     return float(kendalltau(one, other).statistic)
@@ -206,41 +211,49 @@ _MEASURES: dict[str, Callable[[Floats, Floats], float]] = {
 def _make_coefficients(
     one: Floats, other: Floats, clusters: Clusters | None, seed: int, resamples: int
 ) -> Coefficients:
-    """Make the three coefficients, with intervals by Fisher's transform or, for groups, by a bootstrap."""
+    """Estimate the three coefficients, with intervals by Fisher's transform or, for groups, by a bootstrap."""
     values = {name: measure(one, other) for name, measure in _MEASURES.items()}
     if clusters is None:
-        return Coefficients(**{name: _find_interval(name, value, len(one)) for name, value in values.items()})
-    drawn = _draw_groups(one, other, clusters, seed, resamples)
+        return Coefficients(**{name: _estimate_by_fisher(name, value, len(one)) for name, value in values.items()})
+    resampled = _resample_groups(one, other, clusters, seed, resamples)
     return Coefficients(
         **{
-            name: make_estimate(value, len(one), drawn[:, at], clusters.groups, "bootstrap of groups", reason="")
-            for at, (name, value) in enumerate(values.items())
+            name: make_estimate(
+                value, len(one), resampled[:, column], clusters.groups, "bootstrap of groups", reason=""
+            )
+            for column, (name, value) in enumerate(values.items())
         }
     )
 
 
-def _draw_groups(one: Floats, other: Floats, clusters: Clusters, seed: int, resamples: int) -> Floats:
-    """The coefficients of items of groups that were drawn with replacement, one row for each resample."""
+def _resample_groups(one: Floats, other: Floats, clusters: Clusters, seed: int, resamples: int) -> Floats:
+    """Draw whole groups with replacement, and compute the three coefficients of their items, a row for each resample.
+
+    A row is NaN where all scores of a side are equal.
+    """
     import numpy as np
 
     codes, groups = clusters
     order = np.argsort(codes, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(codes, minlength=groups))[:-1])
+    items_by_group = np.split(order, np.cumsum(np.bincount(codes, minlength=groups))[:-1])
     random = np.random.default_rng(seed)
-    drawn = np.full((resamples, len(_MEASURES)), np.nan)
-    for row in drawn:
-        items = np.concatenate([members[group] for group in random.integers(groups, size=groups)])
+    coefficients = np.full((resamples, len(_MEASURES)), np.nan)
+    for row in coefficients:
+        items = np.concatenate([items_by_group[group] for group in random.integers(groups, size=groups)])
         first, second = one[items], other[items]
         if np.ptp(first) > 0 and np.ptp(second) > 0:
             row[:] = [measure(first, second) for measure in _MEASURES.values()]
-    return drawn
+    return coefficients
 
 
-def _find_interval(name: str, value: float, items: int) -> Estimate:
-    """The interval that Fisher's transform gives, with the variance that is published for each coefficient."""
+def _estimate_by_fisher(name: str, value: float, items: int) -> Estimate:
+    """Give a coefficient the interval of Fisher's transform, with the variance that is published for this coefficient.
+
+    Without an interval, for few items or a coefficient of 1 or -1, a note says why.
+    """
     from scipy.special import ndtri
 
-    least = 4 if name == "kendall" else 3
+    least = 4 if name == "kendall" else 3  # the variance divides by the number of items beyond these
     if items <= least or abs(value) > 1 - ROUNDING:
         reason = f"more than {least} items" if items <= least else "items on which the two sides differ"
         return Estimate(value=value, of=items, note=f"no interval: it needs {reason}; score more items")
@@ -249,35 +262,39 @@ def _find_interval(name: str, value: float, items: int) -> Estimate:
         "spearman": ((1 + value * value / 2) / (items - 3), "Bonett and Wright"),
         "kendall": (0.437 / (items - 4), "Fieller, Hartley and Pearson"),
     }[name]
-    reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(variance)
-    low, high = math.tanh(math.atanh(value) - reach), math.tanh(math.atanh(value) + reach)
+    half_width = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(variance)
+    low, high = math.tanh(math.atanh(value) - half_width), math.tanh(math.atanh(value) + half_width)
     return Estimate(value=value, of=items, low=low, high=high, method=method)
 
 
 def _average_groups(one: Floats, other: Floats, names: Sequence[Hashable]) -> tuple[Coefficients, int, int]:
-    """The mean of each group's coefficients, how many groups were used, and how many were left out."""
+    """Average the coefficients that each group of items has by itself.
+
+    Returns the means, the number of groups used, and the number left out because all scores of a side are equal.
+    """
     import numpy as np
 
-    members: dict[Hashable, list[int]] = defaultdict(list)
-    for at, name in enumerate(names):
-        members[name].append(at)
-    pairs = [(one[items], other[items]) for items in members.values()]
+    items_by_group: dict[Hashable, list[int]] = defaultdict(list)
+    for index, name in enumerate(names):
+        items_by_group[name].append(index)
+    pairs = [(one[items], other[items]) for items in items_by_group.values()]
     pairs = [
         (first, second) for first, second in pairs if _has_different_values(first) and _has_different_values(second)
     ]
     coefficients = {name: np.array([measure(*pair) for pair in pairs]) for name, measure in _MEASURES.items()}
-    means = Coefficients(**{name: _average_one(values) for name, values in coefficients.items()})
-    return means, len(pairs), len(members) - len(pairs)
+    means = Coefficients(**{name: _average_coefficient(values) for name, values in coefficients.items()})
+    return means, len(pairs), len(items_by_group) - len(pairs)
 
 
-def _has_different_values(side: Floats) -> bool:
+def _has_different_values(scores: Floats) -> bool:
+    """Return whether scores differ by more than rounding."""
     import numpy as np
 
-    return bool(np.abs(side - side.mean()).max() > ROUNDING * np.abs(side).max())
+    return bool(np.abs(scores - scores.mean()).max() > ROUNDING * np.abs(scores).max())
 
 
-def _average_one(values: Floats) -> Estimate:
-    """The mean of the groups' coefficients, with Student's t interval, cut at -1 and 1."""
+def _average_coefficient(values: Floats) -> Estimate:
+    """Compute the mean of one coefficient over the groups, with Student's t interval, cut at -1 and 1."""
     from scipy.stats import t
 
     number = len(values)
@@ -286,8 +303,8 @@ def _average_one(values: Floats) -> Estimate:
     mean = float(values.mean())
     if number < 2:
         return Estimate(value=mean, of=number, note="no interval: it needs at least 2 groups; score more groups")
-    reach = float(t.ppf((1 + LEVEL) / 2, number - 1)) * float(values.std(ddof=1)) / math.sqrt(number)
-    if not reach:
+    half_width = float(t.ppf((1 + LEVEL) / 2, number - 1)) * float(values.std(ddof=1)) / math.sqrt(number)
+    if not half_width:
         return Estimate(value=mean, of=number, note="no interval: all groups have the same value; score more groups")
-    low, high = max(-1.0, mean - reach), min(1.0, mean + reach)
+    low, high = max(-1.0, mean - half_width), min(1.0, mean + half_width)
     return Estimate(value=mean, of=number, low=low, high=high, method="t, of groups")

@@ -33,6 +33,7 @@ MOST_EXACT = 16
 
 
 _LOW_BITS = bytes(number & 1 for number in range(256))
+"""For each byte its lowest bit: a table for ``bytes.translate``, which makes random bytes random zeros and ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +67,24 @@ class Means:
 
 @dataclass(slots=True)
 class PairedTally:
-    """Pairs of scores as they come, in bounded memory."""
+    """A running comparison of two scores of each case, in bounded memory."""
 
     cases: int = 0
     _before: float = 0.0
+    """The sum of the scores before."""
     _after: float = 0.0
+    """The sum of the scores after."""
     _differing: int = 0
+    """Cases whose scores differ."""
     _sum: float = 0.0
+    """The sum of the differences."""
     _squares: float = 0.0
+    """The sum of their squares."""
     _differences: array[float] = field(default_factory=lambda: array("d"))
+    """The first ``KEPT`` differences that are not 0."""
 
     def add(self, before: float, after: float) -> None:
-        """One case."""
+        """Add the two scores of one case."""
         self.cases += 1
         self._before += before
         self._after += after
@@ -91,7 +98,7 @@ class PairedTally:
             self._differences.append(difference)
 
     def sum_up(self) -> Means:
-        """The means, and how surprising their difference is."""
+        """Return the means before and after, and the p-value of their difference."""
         p_value, method = self._compute_p_value()
         return Means(
             cases=self.cases,
@@ -127,39 +134,42 @@ def compute_mcnemar(worse: int, better: int) -> float | None:
     total, fewer = worse + better, min(worse, better)
     if not total:
         return None
-    # From the largest term downward, each from the one before it: no factorial of a million is ever written out.
-    log_term = math.lgamma(total + 1) - math.lgamma(fewer + 1) - math.lgamma(total - fewer + 1) - total * math.log(2)
+    # The binomial probability of ``fewer`` or less, as a multiple of that of ``fewer``, the largest term. Each term
+    # follows from the one before it, so no factorial of a million is ever written out.
+    log_largest = math.lgamma(total + 1) - math.lgamma(fewer + 1) - math.lgamma(total - fewer + 1) - total * math.log(2)
     tail, ratio = 0.0, 1.0
-    for place in range(fewer, -1, -1):
+    for successes in range(fewer, -1, -1):
         tail += ratio
-        ratio *= place / (total - place + 1)
+        ratio *= successes / (total - successes + 1)
         if ratio < tail * 1e-17:
             break
-    return min(1.0, 2 * math.exp(log_term) * tail)
+    return min(1.0, 2 * math.exp(log_largest) * tail)
 
 
 def _try_all_signs(differences: array[float]) -> float:
+    """Compute the exact p-value: the share of all choices of signs whose sum is as far from 0 as the observed one."""
     sums = [0.0]
     for difference in differences:
         sums = [total + difference for total in sums] + [total - difference for total in sums]
-    seen = _find_least_sum(differences)
-    return sum(abs(total) >= seen for total in sums) / len(sums)
+    observed = _find_observed_sum(differences)
+    return sum(abs(total) >= observed for total in sums) / len(sums)
 
 
 def _flip_signs(differences: array[float]) -> float:
     """Estimate the p-value by ``FLIPS`` random choices of signs; ``_try_all_signs`` is for few differences."""
     # The same seed each time, so that a figure in a report can be computed again.
-    random, seen, whole = Random(0), _find_least_sum(differences), math.fsum(differences)  # noqa: S311 - chance, and no secret
+    random, observed, total = Random(0), _find_observed_sum(differences), math.fsum(differences)  # noqa: S311 - chance, and no secret
     extreme = 0
     for _ in range(FLIPS):
-        signs = random.randbytes(len(differences)).translate(_LOW_BITS)
-        extreme += abs(2 * sum(compress(differences, signs)) - whole) >= seen
-    # What was seen is one of the flips: no number of them makes it impossible.
+        is_positive = random.randbytes(len(differences)).translate(_LOW_BITS)
+        # Those with a plus minus those with a minus are twice those with a plus, minus all.
+        extreme += abs(2 * sum(compress(differences, is_positive)) - total) >= observed
+    # The observed choice of signs is counted as one of them, so the p-value is never 0.
     return (extreme + 1) / (FLIPS + 1)
 
 
-def _find_least_sum(differences: array[float]) -> float:
-    """The sum that was seen, less what rounding may have done to one that equals it."""
+def _find_observed_sum(differences: array[float]) -> float:
+    """Find how far the sum of the differences is from 0, less a little for sums that equal it but for rounding."""
     return abs(math.fsum(differences)) - 1e-12 * math.fsum(map(abs, differences))
 
 
@@ -210,14 +220,18 @@ def find_grouped_difference(
     changes = np.asarray(differences, dtype=float)
     sums, sizes = add_up(changes, codes, number), add_up(np.ones(len(changes)), codes, number)
     mean, cases = changes.mean(), len(changes)
-    errors, single = sums - mean * sizes, float(np.mean(changes**2) - mean**2)
-    alike = np.asarray(np.sum(sizes**2) / cases)
-    seen = number / (number - 1) * np.sum(errors**2) / cases
-    effect = compute_design_effect(seen / single, errors, alike) if single > 1e-12 else alike
-    tail = (1 + level) / 2
-    by = float(effect) * (float(stdtrit(number - 1, tail)) / NormalDist().inv_cdf(tail)) ** 2
-    gained, lost = (float(np.sum(changes == side)) / by for side in (1, -1))
-    return _find_bonett_price(gained, lost, cases / by, level)
+    errors, case_variance = sums - mean * sizes, float(np.mean(changes**2) - mean**2)
+    alike_effect = np.asarray(np.sum(sizes**2) / cases)  # of groups whose cases are all alike
+    group_variance = number / (number - 1) * np.sum(errors**2) / cases
+    if case_variance > 1e-12:
+        effect = compute_design_effect(group_variance / case_variance, errors, alike_effect)
+    else:
+        effect = alike_effect
+    upper_probability = (1 + level) / 2
+    t_factor = (float(stdtrit(number - 1, upper_probability)) / NormalDist().inv_cdf(upper_probability)) ** 2
+    divisor = float(effect) * t_factor
+    gained, lost = (float(np.sum(changes == change)) / divisor for change in (1, -1))
+    return _find_bonett_price(gained, lost, cases / divisor, level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,29 +270,29 @@ def find_stratified_difference(strata: Sequence[PairedCounts], *, level: float =
         level: The share of intervals made this way that contain the true difference.
     """
     check_level(level)
-    whole = sum(read_count(stratum.size, "size") for stratum in strata)
-    value = below = above = 0.0
+    cases = sum(read_count(stratum.size, "size") for stratum in strata)
+    value = below = above = 0.0  # below and above: the squared distances of the limits from the value
     for stratum in strata:
         if not stratum.of or stratum.of > stratum.size:
             raise UsageError(
                 f"{stratum.of:,} of {stratum.size:,} cases of a stratum are labelled; label at least one of each"
             )
         low, high = find_paired_difference(stratum.gained, stratum.lost, stratum.of, level=level)
-        weight, middle = stratum.size / whole, (stratum.gained - stratum.lost) / stratum.of
-        rest = 1 - stratum.of / stratum.size
-        # Divided by the whole at the end: of a count the sum is exact, and a difference of 0 is not 1e-17.
+        weight, difference = stratum.size / cases, (stratum.gained - stratum.lost) / stratum.of
+        unlabelled_share = 1 - stratum.of / stratum.size
+        # Divided by all cases at the end: a sum of counts is exact, and a difference of 0 is not 1e-17.
         value += stratum.size * (stratum.gained - stratum.lost) / stratum.of
-        # The limits lie about a value that is drawn to the middle, so one of them may be on the wrong side of it.
-        below += weight**2 * max(middle - low, 0.0) ** 2 * rest
-        above += weight**2 * max(high - middle, 0.0) ** 2 * rest
-    value /= whole
+        # The limits lie around a value that is nearer to 0, so one of them may be on the wrong side of the difference.
+        below += weight**2 * max(difference - low, 0.0) ** 2 * unlabelled_share
+        above += weight**2 * max(high - difference, 0.0) ** 2 * unlabelled_share
+    value /= cases
     return value, max(value - math.sqrt(below), -1.0), min(value + math.sqrt(above), 1.0)
 
 
-def _find_bonett_price(gained: float, lost: float, of: float, level: float) -> tuple[float, float]:
-    """Find the limits of a paired difference by Bonett and Price, who add one to each changed cell."""
-    number = of + 2
-    won, missed = (gained + 1) / number, (lost + 1) / number
-    middle, z = won - missed, NormalDist().inv_cdf((1 + level) / 2)
-    reach = z * math.sqrt((won + missed - middle**2) / number)
-    return max(middle - reach, -1.0), min(middle + reach, 1.0)
+def _find_bonett_price(gained: float, lost: float, cases: float, level: float) -> tuple[float, float]:
+    """Find the limits of a paired difference by Bonett and Price, who add a case to those gained and to those lost."""
+    adjusted_cases = cases + 2
+    gained_share, lost_share = (gained + 1) / adjusted_cases, (lost + 1) / adjusted_cases
+    middle, z = gained_share - lost_share, NormalDist().inv_cdf((1 + level) / 2)
+    half_width = z * math.sqrt((gained_share + lost_share - middle**2) / adjusted_cases)
+    return max(middle - half_width, -1.0), min(middle + half_width, 1.0)

@@ -43,7 +43,7 @@ def compute_double_sampling(
     level: float = LEVEL,
     method: IntervalMethod | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Rates with their lower and upper limits, from good and labelled cases and the sizes of the heaps.
+    """Compute rates with their lower and upper limits, from good and labelled cases and the sizes of the heaps.
 
     Labels that come in groups count less: the counts are divided by ``shrink``. ``between`` is the design effect of
     how the run's cases are distributed over the heaps, which matters for the ``system`` alone. The limits are those of
@@ -65,41 +65,45 @@ def compute_double_sampling(
             level=level,
         )
         value, low, high = compute(method="wilson")
-        near = is_near_end(good, labelled, shrink)
-        if not np.any(near):
+        near_end = is_near_end(good, labelled, shrink)
+        if not np.any(near_end):
             return value, low, high
-        _, lower, higher = compute(method="exact")
-        return value, np.where(near, np.minimum(low, lower), low), np.where(near, np.maximum(high, higher), high)
-    whole = np.sum(cases, axis=-1, keepdims=True)
-    weights = cases / whole
-    by = np.asarray(shrink, dtype=float)[..., None]
+        _, exact_low, exact_high = compute(method="exact")
+        wide_low = np.where(near_end, np.minimum(low, exact_low), low)
+        wide_high = np.where(near_end, np.maximum(high, exact_high), high)
+        return value, wide_low, wide_high
+    run_size = np.sum(cases, axis=-1, keepdims=True)
+    weights = cases / run_size
+    divisor = np.asarray(shrink, dtype=float)[..., None]
     if target == "run":
-        # The share that is left is that of the cases themselves: what was labelled is known, in groups or not.
-        left = np.where(cases > 0, 1 - labelled / np.where(cases > 0, cases, 1), 0.0)
+        # Not divided: a labelled case is known, whether it came in a group or not.
+        unlabelled_share = np.where(cases > 0, 1 - labelled / np.where(cases > 0, cases, 1), 0.0)
         value, low, high = _clip_rates(
-            combine_shares(good / by, labelled / by, weights, left, level=level, method=method)
+            combine_shares(good / divisor, labelled / divisor, weights, unlabelled_share, level=level, method=method)
         )
         # What is labelled good or bad stays so, whatever the other cases are.
-        known_good, known_bad = (np.sum(count, axis=-1) / whole[..., 0] for count in (good, labelled - good))
+        known_good, known_bad = (np.sum(count, axis=-1) / run_size[..., 0] for count in (good, labelled - good))
         return value, np.minimum(np.maximum(low, known_good), value), np.maximum(np.minimum(high, 1 - known_bad), value)
     shares = compute_shares(good, labelled)
     rate = np.sum(weights * shares, axis=-1)
-    spread = np.maximum(np.sum(weights * shares**2, axis=-1) - rate**2, 0.0) / whole[..., 0] * between
-    return _clip_rates(combine_shares(good / by, labelled / by, weights, spread=spread, level=level, method=method))
+    spread = np.maximum(np.sum(weights * shares**2, axis=-1) - rate**2, 0.0) / run_size[..., 0] * between
+    return _clip_rates(
+        combine_shares(good / divisor, labelled / divisor, weights, spread=spread, level=level, method=method)
+    )
 
 
 def is_near_end(good: Floats, labelled: Floats, shrink: Floats | float = 1.0) -> Flags:
     """Return whether so few labelled answers are good, or bad, that Wilson's limits alone would cover too little."""
     import numpy as np
 
-    # Counts that are worth more than their number are no more of a kind.
-    by = np.maximum(shrink, 1.0)
-    of_good, of_bad = np.sum(good, axis=-1) / by, np.sum(labelled - good, axis=-1) / by
-    return np.asarray(np.minimum(of_good, of_bad) < FEW_OF_A_KIND)
+    # A design effect below 1 makes labels count more, and does not make more of them.
+    divisor = np.maximum(shrink, 1.0)
+    good_count, bad_count = np.sum(good, axis=-1) / divisor, np.sum(labelled - good, axis=-1) / divisor
+    return np.asarray(np.minimum(good_count, bad_count) < FEW_OF_A_KIND)
 
 
 def _clip_rates(rates: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
-    """Rates in 0 to 1: weights that add up to 1 may exceed it by rounding."""
+    """Clip rates, lower and upper limits to 0 and 1, which rounding may exceed, and the limits to the rates."""
     import numpy as np
 
     value, low, high = (np.clip(values, 0.0, 1.0) for values in rates)
@@ -107,7 +111,7 @@ def _clip_rates(rates: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, F
 
 
 def compute_shares(good: Floats, labelled: Floats) -> Floats:
-    """The share of good among the labelled cases of each heap; 0.5 of nothing."""
+    """Compute the share of good ones among the labelled cases of each heap; 0.5 for a heap without a label."""
     import numpy as np
 
     return np.where(labelled > 0, good / np.where(labelled > 0, labelled, 1), 0.5)
@@ -125,54 +129,66 @@ def compute_design_effects(good: Floats, labelled: Floats, cases: Floats) -> tup
     import numpy as np
 
     weights = cases / np.sum(cases, axis=-1, keepdims=True)
-    number = np.sum(labelled, axis=-2)
-    shares = compute_shares(np.sum(good, axis=-2), number)
+    heap_labels = np.sum(labelled, axis=-2)
+    shares = compute_shares(np.sum(good, axis=-2), heap_labels)
     rate = np.sum(weights * shares, axis=-1, keepdims=True)
-    each = np.where(number > 0, weights / np.where(number > 0, number, 1), 0.0)
-    errors = each[..., None, :] * (good - shares[..., None, :] * labelled)
-    across = np.sum((each * (shares - rate))[..., None, :] * labelled, axis=-1)
-    # Groups of equal answers, if nothing varies in what was seen: a design effect of 1 would be a claim.
+    label_weights = np.where(heap_labels > 0, weights / np.where(heap_labels > 0, heap_labels, 1), 0.0)
+    # How far each group moves the rate: in each heap by its share of good ones, and by its mix of heaps.
+    errors = label_weights[..., None, :] * (good - shares[..., None, :] * labelled)
+    errors_between = np.sum((label_weights * (shares - rate))[..., None, :] * labelled, axis=-1)
+    # The design effect of groups whose answers are all equal, for labels of which none varies: 1 would be a claim.
     alike = np.sum(np.sum(labelled, axis=-1) ** 2, axis=-1) / np.maximum(np.sum(labelled, axis=(-2, -1)), 1)
-    within = np.sum(errors, axis=-1)
-    variance = np.maximum(_compute_variance(within), _compute_jackknife(errors, labelled, number))
+    errors_within = np.sum(errors, axis=-1)
+    variance = np.maximum(_compute_variance(errors_within), _compute_jackknife(errors, labelled, heap_labels))
     # The variances of as many labels that do not come in groups.
-    ungrouped_within = np.sum(each * weights * shares * (1 - shares), axis=-1)
-    ungrouped_across = np.sum(each * weights * (shares - rate) ** 2, axis=-1)
+    ungrouped_within = np.sum(label_weights * weights * shares * (1 - shares), axis=-1)
+    ungrouped_between = np.sum(label_weights * weights * (shares - rate) ** 2, axis=-1)
     return (
-        _compute_effect(variance, ungrouped_within, within, alike),
-        _compute_effect(_compute_variance(across), ungrouped_across, across, alike),
+        _compute_effect(variance, ungrouped_within, errors_within, alike),
+        _compute_effect(_compute_variance(errors_between), ungrouped_between, errors_between, alike),
     )
 
 
 def compute_shrink(deff: Floats, groups: int, *, level: float = LEVEL) -> Floats:
-    """Compute the divisor of counts: the design effect, and Student's t for having measured it from few groups."""
+    """Compute by how much to divide the counts of labels that come in groups.
+
+    That is the design effect, times a factor because it was measured from few groups: the square of Student's t over
+    the normal distribution's quantile.
+    """
     from scipy.special import stdtrit
 
-    tail = (1 + level) / 2
-    return deff * (stdtrit(groups - 1, tail) / NormalDist().inv_cdf(tail)) ** 2
+    upper_probability = (1 + level) / 2
+    return deff * (stdtrit(groups - 1, upper_probability) / NormalDist().inv_cdf(upper_probability)) ** 2
 
 
-def _compute_variance(by_group: Floats) -> Floats:
+def _compute_variance(group_errors: Floats) -> Floats:
+    """Compute the variance of a rate from how far each group moves it; the groups are the last axis."""
     import numpy as np
 
-    groups = by_group.shape[-1]
-    return groups / (groups - 1) * np.sum(by_group**2, axis=-1)
+    groups = group_errors.shape[-1]
+    return groups / (groups - 1) * np.sum(group_errors**2, axis=-1)
 
 
-def _compute_jackknife(errors: Floats, labelled: Floats, number: Floats) -> Floats:
-    """The variance of the rate over leaving out each group in turn."""
+def _compute_jackknife(errors: Floats, labelled: Floats, heap_labels: Floats) -> Floats:
+    """Compute the variance of the rate by leaving out each group in turn.
+
+    ``errors`` and ``labelled`` have the groups in the axis before the last and the heaps in the last one;
+    ``heap_labels`` are the labels of each heap.
+    """
     import numpy as np
 
-    groups, rest = labelled.shape[-2], number[..., None, :] - labelled
+    groups, other_labels = labelled.shape[-2], heap_labels[..., None, :] - labelled
     # A heap whose labels are all of one group has no error that could be seen, with or without that group.
-    left_out = errors * np.where(rest > 0, number[..., None, :] / np.where(rest > 0, rest, 1), 1.0)
-    return (groups - 1) / groups * np.sum(np.sum(left_out, axis=-1) ** 2, axis=-1)
+    factors = np.where(other_labels > 0, heap_labels[..., None, :] / np.where(other_labels > 0, other_labels, 1), 1.0)
+    changes = errors * factors  # of the rate, when the group is left out
+    return (groups - 1) / groups * np.sum(np.sum(changes, axis=-1) ** 2, axis=-1)
 
 
 def _compute_effect(variance: Floats, ungrouped: Floats, errors: Floats, alike: Floats) -> Floats:
-    """Compute the design effect: a variance of labels in groups, divided by that of labels that come one by one.
+    """Compute the design effect: the variance of labels in groups, divided by that of as many labels in no groups.
 
-    ``errors`` and ``alike`` are as for ``compute_design_effect``. Where no label varies, the effect is ``alike``.
+    ``errors`` are how far each group moves the rate. ``alike`` is the effect of groups whose labels are all equal,
+    which is returned where no label varies.
     """
     import numpy as np
 

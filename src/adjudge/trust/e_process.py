@@ -32,7 +32,7 @@ STAKES = (0.025, 0.05, 0.1, 0.2, 0.4)
 """The share of their wealth that each bettor loses, nearly, with a good label."""
 
 KEPT_BACK = 0.3
-"""The part of the wealth that is kept back for beginnings after the first label."""
+"""The part of the wealth that is not bet on the first label, but given to the bettors later."""
 
 MOST_WEALTH = 1e100
 """The most wealth of a bettor: more is no number one day, and giving some of it away keeps a supermartingale one."""
@@ -56,7 +56,7 @@ class ShareTest:
     @property
     def wealth(self) -> float:
         """The wealth now: what the bettors have, and what is kept back."""
-        return sum(self.wealths) + _keep_back(self.labels)
+        return sum(self.wealths) + _compute_reserve(self.labels)
 
     def add(self, *, is_bad: bool) -> ShareTest:
         """Return the test after one more label.
@@ -64,12 +64,13 @@ class ShareTest:
         Args:
             is_bad: True if people found the case bad.
         """
-        kept, labels = _keep_back(self.labels + 1), self.labels + 1
-        handed_out = (_keep_back(self.labels) - kept) / len(STAKES)
+        labels = self.labels + 1
+        reserve = _compute_reserve(labels)
+        released = (_compute_reserve(self.labels) - reserve) / len(STAKES)  # to each bettor
         gain = (is_bad - self.promise) / self.promise
         wealths = tuple(
             [
-                min((wealth + handed_out) * (1 + stake * gain), MOST_WEALTH)
+                min((wealth + released) * (1 + stake * gain), MOST_WEALTH)
                 for wealth, stake in zip(self.wealths, STAKES, strict=True)
             ]
         )
@@ -78,7 +79,7 @@ class ShareTest:
             labels=labels,
             bad=self.bad + is_bad,
             wealths=wealths,
-            peak=max(self.peak, sum(wealths) + kept),
+            peak=max(self.peak, sum(wealths) + reserve),
         )
 
     def is_broken(self, confidence: float) -> bool:
@@ -87,9 +88,13 @@ class ShareTest:
         Args:
             confidence: The confidence, such as 0.95.
         """
+        # If the promise is kept, the wealth ever reaches 1 / (1 - confidence) with a chance of at most 1 - confidence.
         return self.peak * (1 - confidence) >= 1
 
 
-def _keep_back(labels: int) -> float:
-    """Compute what is kept back once so many labels were bet on: all, then ``KEPT_BACK``, then ever less of it."""
+def _compute_reserve(labels: int) -> float:
+    """Compute the part of the wealth that is not bet yet after this number of labels.
+
+    It is all of it (1) before the first label, ``KEPT_BACK`` after that one, and then ever less.
+    """
     return 1.0 if labels == 0 else KEPT_BACK / (1 + math.log(labels))

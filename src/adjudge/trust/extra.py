@@ -26,4 +26,5 @@ def check_extra() -> None:
 
 
 def _list_missing() -> list[str]:
+    """List which of numpy and scipy are not installed."""
     return [name for name in ("numpy", "scipy") if find_spec(name) is None]

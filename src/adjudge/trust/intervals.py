@@ -185,16 +185,16 @@ def find_limits(
             f"intervals need counts from 0 to what they are of, and at most {LARGEST_COUNT:,.0f}; "
             f"got {show(counts)} of {show(of)}"
         )
-    # Whatever is computed for a share of nothing is replaced below.
-    some = np.where(total > 0, total, 1)
+    # Not divided by 0: whatever is computed for a share of nothing is replaced below.
+    safe_total = np.where(total > 0, total, 1)
     if method == "wilson":
-        low, high = _find_wilson(numbers, some, level, np.sqrt)
+        low, high = _find_wilson(numbers, safe_total, level, np.sqrt)
         low, high = (
             np.where(numbers == 0, 0.0, np.maximum(low, 0.0)),
-            np.where(numbers == some, 1.0, np.minimum(high, 1.0)),
+            np.where(numbers == safe_total, 1.0, np.minimum(high, 1.0)),
         )
     else:
-        low, high = _find_beta(numbers, some, level, method)
+        low, high = _find_beta(numbers, safe_total, level, method)
     return np.where(total > 0, low, 0.0), np.where(total > 0, high, 1.0)
 
 
@@ -226,8 +226,8 @@ def find_weighted_share(
     check_extra()
     import numpy as np
 
-    left = [1.0] * len(weights) if unlabelled is None else unlabelled
-    columns = [np.asarray(column, dtype=float) for column in (counts, of, weights, left)]
+    unlabelled_shares = [1.0] * len(weights) if unlabelled is None else unlabelled
+    columns = [np.asarray(column, dtype=float) for column in (counts, of, weights, unlabelled_shares)]
     if len({len(column) for column in columns}) > 1 or not len(columns[0]):
         raise UsageError("a weighted sum of shares needs as many counts as sizes and weights, and at least one of each")
     _, _, weight, share_left = columns
@@ -249,9 +249,11 @@ def combine_shares(
     level: float = LEVEL,
     method: IntervalMethod = "wilson",
 ) -> tuple[Floats, Floats, Floats]:
-    """Values, lower and upper limits of weighted sums of shares, by MOVER; the heaps are the last axis of each array.
+    """Compute weighted sums of shares with their lower and upper limits, by MOVER.
 
-    ``spread`` is a variance that is added to both sides, in addition to that of the shares.
+    The last axis of each array has the summands: ``counts`` out of ``of``, with their ``weights``, and with the share
+    of each that was not counted (``unlabelled``). ``spread`` is a variance that is added to both limits, in addition to
+    that of the shares.
     """
     import numpy as np
 
@@ -264,20 +266,24 @@ def combine_shares(
     unknown = (0.5 * np.sum(np.where(empty, weights, 0.0), axis=-1)) ** 2
     normal = (NormalDist().inv_cdf((1 + level) / 2)) ** 2 * spread
 
-    def reach(limits: Floats) -> Floats:
+    def combine_distances(distances: Floats) -> Floats:
+        """Compute how far a limit of the sum is from it, from how far the shares are from their limits."""
         # Jeffreys' limits exclude a share of 0 or 1; that must not count as a distance.
-        apart = np.where(empty, 0.0, np.maximum(limits, 0.0)) * weights
-        return np.asarray(np.sqrt(np.sum(apart**2 * unlabelled, axis=-1) + unknown + normal))
+        weighted = np.where(empty, 0.0, np.maximum(distances, 0.0)) * weights
+        return np.asarray(np.sqrt(np.sum(weighted**2 * unlabelled, axis=-1) + unknown + normal))
 
     most = np.sum(np.broadcast_to(weights, low.shape), axis=-1)
-    return value, np.maximum(value - reach(shares - low), 0.0), np.minimum(value + reach(high - shares), most)
+    sum_low = np.maximum(value - combine_distances(shares - low), 0.0)
+    sum_high = np.minimum(value + combine_distances(high - shares), most)
+    return value, sum_low, sum_high
 
 
 def find_part_of_sum(part: WeightedShare, rest: WeightedShare) -> WeightedShare | None:
-    """The share that one of two totals is of both, from independent limits of each; ``None`` where both are 0.
+    """Find which share ``part`` is of the sum of ``part`` and ``rest``, from independent limits of both.
 
-    By MOVER: a share ``s`` is within the limits if those of ``(1 - s) * part - s * rest`` hold 0. The limits are equal
-    only where those of both totals are, or where one total is known to be 0.
+    ``None`` where both are 0. By MOVER: a share ``s`` is within the limits if the limits of
+    ``(1 - s) * part - s * rest`` contain 0. The limits are equal only where those of ``part`` are and those of ``rest``
+    are, or where one of the two is known to be 0.
 
     Source: R. G. Newcombe, "MOVER-R confidence intervals for ratios and products of two independently estimated
     quantities", 2016.
@@ -287,13 +293,14 @@ def find_part_of_sum(part: WeightedShare, rest: WeightedShare) -> WeightedShare 
         return None
 
     def reach(share: float, *, is_low: bool) -> float:
+        """Compute how far the lower or the upper limit of the difference for a share is from that difference."""
         if is_low:
             return math.hypot((1 - share) * (part.value - part.low), share * (rest.high - rest.value))
         return math.hypot((1 - share) * (part.high - part.value), share * (rest.value - rest.low))
 
     def find(*, is_low: bool) -> float:
         """Find the share at which the limit of the difference is 0, by halving the range 60 times."""
-        # The limit of the difference falls from the first total's own, at 0, to that of the second, at 1.
+        # The limit falls as the share grows: at 0 it is a limit of ``part``, at 1 one of minus ``rest``.
         below, above = 0.0, 1.0
         for _ in range(60):
             middle = (below + above) / 2
@@ -309,7 +316,7 @@ def find_part_of_sum(part: WeightedShare, rest: WeightedShare) -> WeightedShare 
 
 
 def is_level(level: float) -> bool:
-    """Return whether an interval can have this level; one that rounds to 1 would have no end."""
+    """Return whether an interval can have this level; at a level so near to 1 that it rounds to 1, none is finite."""
     return is_finite(level) and level > 0 and (1 + level) / 2 < 1
 
 
@@ -330,28 +337,32 @@ def check_method(method: str) -> None:
 
 
 def _find_wilson(
-    counts: _Numbers, of: _Numbers, level: float, root: Callable[[_Numbers], _Numbers]
+    counts: _Numbers, totals: _Numbers, level: float, root: Callable[[_Numbers], _Numbers]
 ) -> tuple[_Numbers, _Numbers]:
-    """Wilson's limits of one share (``math.sqrt``) or of many (``np.sqrt``), before they are cut at 0 and 1."""
+    """Find Wilson's limits of one share (``math.sqrt``) or of many (``np.sqrt``), before they are cut at 0 and 1."""
     z = NormalDist().inv_cdf((1 + level) / 2)
-    rate, square = counts / of, z * z
-    middle = (rate + square / (2 * of)) / (1 + square / of)
-    reach = z / (1 + square / of) * root(rate * (1 - rate) / of + square / (4 * of * of))
-    return middle - reach, middle + reach
+    rate, square = counts / totals, z * z
+    middle = (rate + square / (2 * totals)) / (1 + square / totals)
+    half_width = z / (1 + square / totals) * root(rate * (1 - rate) / totals + square / (4 * totals * totals))
+    return middle - half_width, middle + half_width
 
 
-def _find_beta(counts: Floats, of: Floats, level: float, method: str) -> tuple[Floats, Floats]:
-    """Quantiles of beta distributions: Jeffreys' from the prior (1/2, 1/2), the exact ones from one case more."""
+def _find_beta(counts: Floats, totals: Floats, level: float, method: str) -> tuple[Floats, Floats]:
+    """Find limits of shares as quantiles of beta distributions: Jeffreys', or the exact ones of Clopper and Pearson.
+
+    Jeffreys' add half a success and half a failure. The exact ones add a failure for the lower limit, and a success for
+    the upper one.
+    """
     import numpy as np
     from scipy.special import betaincinv
 
-    tail, missing = (1 - level) / 2, of - counts
+    tail, failures = (1 - level) / 2, totals - counts
     if method == "jeffreys":
-        return betaincinv(counts + 0.5, missing + 0.5, tail), betaincinv(counts + 0.5, missing + 0.5, 1 - tail)
+        return betaincinv(counts + 0.5, failures + 0.5, tail), betaincinv(counts + 0.5, failures + 0.5, 1 - tail)
     # At the ends one parameter would be 0, for which there is no distribution.
-    low = betaincinv(np.maximum(counts, 1e-300), missing + 1, tail)
-    high = betaincinv(counts + 1, np.maximum(missing, 1e-300), 1 - tail)
-    return np.where(counts == 0, 0.0, low), np.where(missing == 0, 1.0, high)
+    low = betaincinv(np.maximum(counts, 1e-300), failures + 1, tail)
+    high = betaincinv(counts + 1, np.maximum(failures, 1e-300), 1 - tail)
+    return np.where(counts == 0, 0.0, low), np.where(failures == 0, 1.0, high)
 
 
 SEEN_GROUPS = 8
@@ -378,9 +389,11 @@ def compute_design_effect(ratio: Floats, errors: Floats, alike: Floats) -> Float
     """
     import numpy as np
 
-    groups, fourth = errors.shape[-1], np.sum(errors**4, axis=-1)
-    differing = np.sum(errors**2, axis=-1) ** 2 / np.where(fourth > 0, fourth, 1)
-    careful = ((groups - 1) * ratio + UNSEEN_GROUPS * alike) / (groups - 1 + UNSEEN_GROUPS)
-    # Where nothing varies, rounding would be taken for what differs.
-    below = np.where((differing >= SEEN_GROUPS) & (ratio > 1e-9), np.clip(careful, LEAST_EFFECT, 1.0), 1.0)
-    return np.where(ratio < 1, below, ratio)
+    groups, fourth_powers = errors.shape[-1], np.sum(errors**4, axis=-1)
+    # The effective number of groups that make the variance: all of them if their errors are equally large.
+    effective_groups = np.sum(errors**2, axis=-1) ** 2 / np.where(fourth_powers > 0, fourth_powers, 1)
+    careful_ratio = ((groups - 1) * ratio + UNSEEN_GROUPS * alike) / (groups - 1 + UNSEEN_GROUPS)
+    # A ratio of nearly 0 is rounding where nothing varies, and shows nothing.
+    is_believed = (effective_groups >= SEEN_GROUPS) & (ratio > 1e-9)
+    effect_below_one = np.where(is_believed, np.clip(careful_ratio, LEAST_EFFECT, 1.0), 1.0)
+    return np.where(ratio < 1, effect_below_one, ratio)

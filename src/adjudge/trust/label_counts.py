@@ -22,6 +22,7 @@ MOST_STRATA = 6
 """With more, intervals cover too much: their heaps hold too few labels each."""
 
 FEWEST_IN_HEAP = 5
+"""A stratum with a heap of fewer labels becomes one heap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +120,15 @@ def count_groups(
         # A text such as "cannot_tell" or "false" is true in Python, and would count as good.
         if truth is not None and not isinstance(truth, bool):
             raise UsageError(f"a truth is True, False or None for unresolved, got {show(truth)}; convert it")
-    names: dict[str | int, int] = {}
-    rows = np.asarray([names.setdefault(name, len(names)) for name in groups], dtype=np.int64)
-    places = np.asarray(heaps)
-    if len(rows) and not (places.dtype.kind in "iu" and places.min() >= 0 and places.max() < columns):
-        raise UsageError(f"heaps are places from 0 to {columns - 1}; got {places.min()} to {places.max()}")
-    kinds = np.asarray([2 if truth is None else int(not truth) for truth in truths], dtype=np.int64)
-    cells = (rows * columns + places.astype(np.int64)) * 3 + kinds
-    table = np.bincount(cells, minlength=len(names) * columns * 3).reshape(len(names), columns, 3).astype(float)
+    group_numbers: dict[str | int, int] = {}
+    rows = np.asarray([group_numbers.setdefault(name, len(group_numbers)) for name in groups], dtype=np.int64)
+    heap_indexes = np.asarray(heaps)
+    if len(rows) and not (heap_indexes.dtype.kind in "iu" and heap_indexes.min() >= 0 and heap_indexes.max() < columns):
+        raise UsageError(f"heaps are places from 0 to {columns - 1}; got {heap_indexes.min()} to {heap_indexes.max()}")
+    kinds = np.asarray([2 if truth is None else int(not truth) for truth in truths], dtype=np.int64)  # good is 0, bad 1
+    cells = (rows * columns + heap_indexes.astype(np.int64)) * 3 + kinds
+    counts = np.bincount(cells, minlength=len(group_numbers) * columns * 3)
+    table = counts.reshape(len(group_numbers), columns, 3).astype(float)
     return GroupCounts(good=table[..., 0], bad=table[..., 1], unresolved=table[..., 2])
 
 
@@ -142,9 +144,10 @@ def check_heaps(heaps: Sequence[Heap], groups: GroupCounts | None = None) -> Non
 
 
 def make_strata(sizes: Mapping[str, int], counted: Mapping[tuple[str, bool | None], int]) -> list[Heap]:
-    """The strata of a run as heaps: their sizes, and how many labelled cases of each are good, bad or (``None``) open.
+    """Make a heap of each stratum of a run, from the strata's sizes and their labelled cases.
 
-    Verdicts are not told apart in them: the strata of a plan are of like verdicts already.
+    ``counted`` has the number of labelled cases by stratum and by whether they are good; ``None`` is unresolved.
+    Every heap gets the verdict ``passed``, which means nothing here: the strata of a plan are of like verdicts already.
     """
     return [
         Heap(
@@ -160,32 +163,33 @@ def make_strata(sizes: Mapping[str, int], counted: Mapping[tuple[str, bool | Non
 
 
 def merge_sparse(heaps: Sequence[Heap], groups: GroupCounts | None) -> tuple[Sequence[Heap], GroupCounts | None]:
-    """Heaps in which no stratum of several has a heap with fewer than 5 labels: such a stratum becomes one heap.
+    """Merge the heaps of a stratum into one where one of them has fewer than 5 labels; do the same to ``groups``.
 
     Merging is right whatever the labels are, since within a stratum each case had the same chance of being drawn.
-    Without strata nothing is merged.
+    Without several strata nothing is merged.
     """
     if len({heap.stratum for heap in heaps}) < 2:
         return heaps, groups
     import numpy as np
 
     strata = list(dict.fromkeys(heap.stratum for heap in heaps))
-    parts: list[list[int]] = []
-    for name in strata:
-        part = [place for place, heap in enumerate(heaps) if heap.stratum == name and heap.cases]
-        sparse = any(heaps[place].labels < min(FEWEST_IN_HEAP, heaps[place].cases) for place in part)
-        parts += [part] if sparse else [[place] for place in part]
-    merged = [_merge([heaps[place] for place in part]) for part in parts]
+    merged_indexes: list[list[int]] = []  # for each new heap, the indexes of those that it is made of
+    for stratum in strata:
+        indexes = [index for index, heap in enumerate(heaps) if heap.stratum == stratum and heap.cases]
+        is_sparse = any(heaps[index].labels < min(FEWEST_IN_HEAP, heaps[index].cases) for index in indexes)
+        merged_indexes += [indexes] if is_sparse else [[index] for index in indexes]
+    merged_heaps = [_merge_heaps([heaps[index] for index in indexes]) for indexes in merged_indexes]
     if groups is None:
-        return merged, None
+        return merged_heaps, None
     tables = [
-        np.stack([table[:, part].sum(axis=-1) for part in parts], axis=-1)
+        np.stack([table[:, indexes].sum(axis=-1) for indexes in merged_indexes], axis=-1)
         for table in (groups.good, groups.bad, groups.unresolved)
     ]
-    return merged, GroupCounts(good=tables[0], bad=tables[1], unresolved=tables[2])
+    return merged_heaps, GroupCounts(good=tables[0], bad=tables[1], unresolved=tables[2])
 
 
-def _merge(heaps: Sequence[Heap]) -> Heap:
+def _merge_heaps(heaps: Sequence[Heap]) -> Heap:
+    """Make one heap of several of a stratum, by adding up their counts."""
     # The verdict means nothing any more; the judge's own rate is counted before heaps are merged.
     return Heap(
         verdict=heaps[0].verdict,
@@ -209,6 +213,6 @@ def _check_groups(heaps: Sequence[Heap], groups: GroupCounts) -> None:
 
 
 def read_count(value: object, name: str, *, where: str | None = None) -> int:
-    """A count as Python's own integer, from one of numpy's as well."""
+    """Check a count, and return it as Python's own integer, also if it is one of numpy's. Raises ``UsageError``."""
     plain = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
     return check_whole_number(name, plain, least=0, most=int(LARGEST_COUNT), where=where)

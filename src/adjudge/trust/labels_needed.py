@@ -69,21 +69,24 @@ def compute_labels_needed(
     shares = [check_share("rates", rate) for rate in rates]
     cases = sum(sizes)
     weights = [size / cases for size in sizes]
+    # The variance of one label: of all cases together, within the strata, and with labels drawn by Neyman's rule.
     mean = sum(w * p for w, p in zip(weights, shares, strict=True))
-    apart = sum(w * p * (1 - p) for w, p in zip(weights, shares, strict=True))
-    spread = sum(w * find_deviation(p) for w, p in zip(weights, shares, strict=True)) ** 2
+    unstratified_variance = mean * (1 - mean)
+    stratified_variance = sum(w * p * (1 - p) for w, p in zip(weights, shares, strict=True))
+    planned_variance = sum(w * find_deviation(p) for w, p in zip(weights, shares, strict=True)) ** 2
     square = (NormalDist().inv_cdf((1 + level) / 2) / within) ** 2
 
-    def count(variance: float, wider: float = 1.0) -> int:
-        needed = square * variance * wider**2
+    def count_labels(variance: float, width_factor: float = 1.0) -> int:
+        """Compute the labels for the width, with the reserve; ``width_factor`` is for a wider kind of interval."""
+        needed = square * variance * width_factor**2
         return min(cases, math.ceil(RESERVE * needed / (1 + needed / cases)))
 
     # Nobody knows beforehand that a stratum has one kind of case only, so no plan is smaller than its pilot.
     least = min(cases, PILOT)
     return LabelsNeeded(
         within=within,
-        alone=max(count(mean * (1 - mean)), least),
-        random=max(count(apart), least),
-        planned=max(count(spread), least),
-        live=max(count(spread, LIVE_WIDTH), least),
+        alone=max(count_labels(unstratified_variance), least),
+        random=max(count_labels(stratified_variance), least),
+        planned=max(count_labels(planned_variance), least),
+        live=max(count_labels(planned_variance, LIVE_WIDTH), least),
     )

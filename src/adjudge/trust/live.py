@@ -57,7 +57,7 @@ MOST = (0.8, 0.6, 0.55)
 """The part of its stake that a bet of each horizon may lose: one that loses everything ends that part for good."""
 
 AHEAD = 90.0
-"""Over how many labels, at least, bets that a stratum lacks are made up for; later over 3 in 10 of those so far."""
+"""The least number of labels over which a stratum makes up for bets that it lacks; later, 30 % of the labels so far."""
 
 FIRST_LABELS = 10
 """Below so many labels, how many more are needed is not estimated."""
@@ -140,22 +140,21 @@ def compute_live_rate(
     checked_draws = _check_draws(sizes, draws)
     _check_allocations(allocations, len(sizes))
     check_level(level)
-    unsure = sum(good is None for _, good in checked_draws)
+    open_count = sum(good is None for _, good in checked_draws)
+    # The open cases counted as bad, and counted as good.
     worst = Fortune(sizes, [(stratum, good is True) for stratum, good in checked_draws], allocations, level)
-    best = (
-        worst
-        if not unsure
-        else Fortune(sizes, [(s, good is not False) for s, good in checked_draws], allocations, level)
-    )
+    best = worst
+    if open_count:
+        best = Fortune(sizes, [(stratum, good is not False) for stratum, good in checked_draws], allocations, level)
     low, high = worst.find_limit(lower=True), best.find_limit(lower=False)
-    has_limits = low is not None and high is not None
+    has_limits = low is not None and high is not None  # without them no rate fits labels in random order
     return LiveRate(
         value=(worst.value + best.value) / 2,
         low=worst.least if low is None or high is None else low,
         high=best.most if low is None or high is None else high,
         level=level,
         labels=len(checked_draws),
-        open=unsure,
+        open=open_count,
         cases=sum(sizes),
         in_random_order=has_limits,
     )
@@ -176,21 +175,21 @@ def estimate_more_labels(rate: LiveRate, *, within: float) -> int | None:
         return 0
     if rate.labels < FIRST_LABELS:
         return None
-    left = rate.cases - rate.labels
-    # Open cases widen the interval by a fixed piece, which no further label takes away.
+    unlabelled = rate.cases - rate.labels
+    # Open cases widen the interval by a fixed half-width, which no further label takes away.
     fixed = rate.open / rate.cases / 2
     if within <= fixed:
         return None
-    # The width goes with the root of 1/n - 1/M, for M cases.
-    shrink = ((within - fixed) / max(rate.half_width - fixed, within)) ** 2
-    needed = 1 / (1 / rate.cases + shrink * (1 / rate.labels - 1 / rate.cases))
-    return min(max(math.ceil(needed) - rate.labels, 1), left)
+    # The width is in proportion to the root of 1/n - 1/M, for n labels and M cases.
+    squared_ratio = ((within - fixed) / max(rate.half_width - fixed, within)) ** 2
+    needed = 1 / (1 / rate.cases + squared_ratio * (1 / rate.labels - 1 / rate.cases))
+    return min(max(math.ceil(needed) - rate.labels, 1), unlabelled)
 
 
 def _check_draws(sizes: Sequence[int], draws: Iterable[tuple[int, bool | None]]) -> list[tuple[int, bool | None]]:
-    """Check the sizes of strata and the labels drawn from them; return for each label its stratum and what it is.
+    """Check the sizes of strata and the labels drawn from them. Raises ``UsageError``.
 
-    Raises ``UsageError``.
+    Returns for each label its stratum and whether it is good; ``None`` is open.
     """
     if not sizes:
         raise UsageError("a rate needs at least one stratum, got none; name the sizes of the strata", argument="sizes")
@@ -222,7 +221,11 @@ def _check_allocations(allocations: Sequence[Allocation], strata: int) -> None:
 
 
 class Fortune:
-    """The fortune of betting on labels, as a function of the null: how many good cases each stratum has."""
+    """The fortune of somebody who bets on each label, as a function of the null.
+
+    A null is a hypothesis: how many good cases each stratum has. It is excluded if the logarithm of the fortune exceeds
+    ``limit``.
+    """
 
     def __init__(
         self,
@@ -236,17 +239,21 @@ class Fortune:
         self.sizes = np.array(sizes, dtype=float)
         self.limit = -math.log(1 - level)
         bets = _place_bets(sizes, draws, allocations)
-        table = np.array(bets, dtype=float).reshape(-1, 10)
-        self.strata = table[:, 0].astype(int)
-        self.good, self.earlier_good, self._left = table[:, 1] > 0, table[:, 2], table[:, 3]
+        table = np.array(bets, dtype=float).reshape(-1, _COLUMNS)
+        self.strata = table[:, _STRATUM].astype(int)
+        self.good, self.earlier_good = table[:, _GOOD] > 0, table[:, _EARLIER_GOOD]
+        self._cases_left = table[:, _CASES_LEFT]
         self._stakes = np.expm1(_make_exponents(table, self.limit))
-        self._apart = table[:, 9]
+        self._mixture_odds = table[:, _MIXTURE_ODDS]
         drawn = _add_up(self.strata, np.ones(len(table)), len(sizes))
         self.known_good = _add_up(self.strata, self.good.astype(float), len(sizes))
         self.room = self.sizes - drawn
-        self._shares = np.log(np.array([*SHARES, *SHARES]) / 2 * (1 - APART))
-        smoothed = np.where(drawn > 0, self.known_good / np.maximum(drawn, 1), 0.5)
-        self.value = float(self.known_good.sum() + (self.room * smoothed).sum()) / float(self.sizes.sum())
+        """The number of cases of each stratum without a label."""
+        self._log_shares = np.log(np.array([*SHARES, *SHARES]) / 2 * (1 - APART))
+        """The logarithm of the share of the fortune with which each bet begins."""
+        good_shares = np.where(drawn > 0, self.known_good / np.maximum(drawn, 1), 0.5)
+        self.value = float(self.known_good.sum() + (self.room * good_shares).sum()) / float(self.sizes.sum())
+        """The rate of good cases, if each stratum's cases without a label are good as often as those with one."""
 
     @property
     def least(self) -> float:
@@ -259,109 +266,138 @@ class Fortune:
         return float((self.known_good + self.room).sum() / self.sizes.sum())
 
     def trace(self, null: Sequence[float]) -> Floats:
-        """The logarithm of the fortune after each label, for one null: the true one exceeds ``limit`` rarely."""
+        """Compute the logarithm of the fortune after each label, for one null.
+
+        For the true null it rarely exceeds ``limit``.
+        """
         import numpy as np
         from scipy.special import logsumexp
 
-        odds, factors = self._find_factors(np.asarray(null, dtype=float))
-        wins = np.log1p(self._stakes) * self.good[:, None] - np.log(factors)
-        apart = self._apart - np.log(np.where(self.good, odds, 1 - odds))
-        parts = [np.cumsum(wins, axis=0) + self._shares, np.cumsum(apart)[:, None] + math.log(APART)]
+        good_chances, prices = self._find_chances(np.asarray(null, dtype=float))
+        gains = np.log1p(self._stakes) * self.good[:, None] - np.log(prices)
+        mixture_gains = self._mixture_odds - np.log(np.where(self.good, good_chances, 1 - good_chances))
+        parts = [np.cumsum(gains, axis=0) + self._log_shares, np.cumsum(mixture_gains)[:, None] + math.log(APART)]
         return np.asarray(logsumexp(np.concatenate(parts, axis=1), axis=1))
 
-    def _find_factors(self, null: Floats) -> tuple[Floats, Floats]:
-        """The chance that each label is good, given the null and the labels before it; and the price of each bet."""
-        odds = (null[self.strata] - self.earlier_good) / self._left
-        return odds, 1 + odds[:, None] * self._stakes
+    def _find_chances(self, null: Floats) -> tuple[Floats, Floats]:
+        """Compute for each label the chance that it is good, given the null and the labels before it.
+
+        Also returns the fair price of each bet on the label (a column each): by it a win is divided.
+        """
+        good_chances = (null[self.strata] - self.earlier_good) / self._cases_left
+        return good_chances, 1 + good_chances[:, None] * self._stakes
 
     def measure(self, null: Floats) -> tuple[float, Floats]:
-        """The logarithm of the fortune for a null, and its gradient; both are convex in the null."""
+        """Compute the logarithm of the fortune for a null, which is convex in the null, and its gradient."""
         import numpy as np
         from scipy.special import logsumexp
 
-        odds, factors = self._find_factors(null)
-        wins = (np.log1p(self._stakes) * self.good[:, None] - np.log(factors)).sum(axis=0) + self._shares
+        good_chances, prices = self._find_chances(null)
+        gains = (np.log1p(self._stakes) * self.good[:, None] - np.log(prices)).sum(axis=0) + self._log_shares
         # At the very edge a label that was seen has no chance; the fortune is then infinite, and the null excluded.
-        chance = np.maximum(np.where(self.good, odds, 1 - odds), 1e-12)
-        parts = np.append(wins, (self._apart - np.log(chance)).sum() + math.log(APART))
-        total = float(logsumexp(parts))
-        shares = np.exp(parts - total)
-        slopes = -((self._stakes / factors) @ shares[:-1]) - np.where(self.good, 1.0, -1.0) / chance * shares[-1]
-        return total, _add_up(self.strata, slopes / self._left, len(self.sizes))
+        label_chances = np.maximum(np.where(self.good, good_chances, 1 - good_chances), 1e-12)
+        log_parts = np.append(gains, (self._mixture_odds - np.log(label_chances)).sum() + math.log(APART))
+        total = float(logsumexp(log_parts))
+        shares = np.exp(log_parts - total)  # of each bet and of the mixture in the fortune
+        bet_slopes = -((self._stakes / prices) @ shares[:-1])
+        slopes = bet_slopes - np.where(self.good, 1.0, -1.0) / label_chances * shares[-1]
+        return total, _add_up(self.strata, slopes / self._cases_left, len(self.sizes))
 
     def find_limit(self, *, lower: bool) -> float | None:
-        """The smallest or largest rate that is not excluded; ``None`` when every null is."""
+        """Find the smallest or the largest rate that is not excluded; ``None`` when every null is excluded."""
         if not self.room.any() or not len(self.strata):
             return self.least if lower else self.most
-        sign = 1.0 if lower else -1.0
+        sign = 1.0 if lower else -1.0  # a largest rate is found as the smallest of the negative one
         null = self._find_null(sign)
         total, gradient = self.measure(null)
         # The tangent lies below a convex function, so whatever the tangent excludes is excluded: the limit errs on the
         # wide side only, wherever the solver stopped.
-        room = self.limit - total + float(gradient @ null)
+        bound = self.limit - total + float(gradient @ null)
         low, high = self.known_good, self.known_good + self.room
         edges = (low, high) if lower else (-high, -low)
-        least = _minimise_over_halfspace(sign * gradient, room, *edges)
+        least = _minimise_over_halfspace(sign * gradient, bound, *edges)
         return None if least is None else sign * least / float(self.sizes.sum())
 
     def _find_null(self, sign: float) -> Floats:
-        """About the null with the smallest or largest rate that is not excluded."""
+        """Find about the null with the smallest rate (``sign`` 1) or the largest (-1) that is not excluded."""
         import warnings
 
         import numpy as np
         from scipy.optimize import Bounds, NonlinearConstraint, minimize
 
         low, high = self.known_good, self.known_good + self.room
-        start = np.where(self.room > 0, low + self.room * np.clip(self._guess_null(), 0.001, 0.999), low)
+        start = np.where(self.room > 0, low + self.room * np.clip(self._guess_shares(), 0.001, 0.999), low)
         weights = sign * self.sizes / self.sizes.sum()
 
-        def clip(scaled: Floats) -> Floats:
-            return np.clip(scaled * self.sizes, low, high)
+        # The solver varies the shares of good cases in the strata, which are nulls divided by the strata's sizes.
+        def make_null(shares: Floats) -> Floats:
+            return np.clip(shares * self.sizes, low, high)
 
-        def measure(scaled: Floats) -> float:
-            return self.measure(clip(scaled))[0]
+        def measure_fortune(shares: Floats) -> float:
+            return self.measure(make_null(shares))[0]
 
-        def find_slope(scaled: Floats) -> Floats:
-            return (self.measure(clip(scaled))[1] * self.sizes)[None, :]
+        def find_gradient(shares: Floats) -> Floats:
+            return (self.measure(make_null(shares))[1] * self.sizes)[None, :]
 
-        def weigh(scaled: Floats) -> tuple[float, Floats]:
-            return float(weights @ scaled), weights
+        def compute_rate(shares: Floats) -> tuple[float, Floats]:
+            """Return what is minimised, the signed rate, and its gradient."""
+            return float(weights @ shares), weights
 
         with warnings.catch_warnings():
             # Older versions warn when a step ends a rounding error outside the bounds; what comes out is clipped.
             warnings.simplefilter("ignore", RuntimeWarning)
             solution = minimize(
-                weigh,
+                compute_rate,
                 start / self.sizes,
                 jac=True,
                 bounds=Bounds(low / self.sizes, high / self.sizes),
-                constraints=[NonlinearConstraint(measure, -np.inf, self.limit, jac=find_slope)],
+                constraints=[NonlinearConstraint(measure_fortune, -np.inf, self.limit, jac=find_gradient)],
                 method="SLSQP",
                 options={"maxiter": 100, "ftol": 1e-8},
             )
-        return clip(np.nan_to_num(solution.x, nan=0.5))
+        return make_null(np.nan_to_num(solution.x, nan=0.5))
 
-    def _guess_null(self) -> Floats:
+    def _guess_shares(self) -> Floats:
+        """Guess the share of good cases in each stratum from its labels; half without any."""
         drawn = self.sizes - self.room
         return (self.known_good + 0.5) / (drawn + 1)
 
 
 def _add_up(strata: NDArray[np.int_], values: Floats, count: int) -> Floats:
-    """The sum of the values of each stratum."""
+    """Add up the values of each of ``count`` strata; ``strata`` has the number of each value's stratum."""
     import numpy as np
 
     return np.bincount(strata, weights=values, minlength=count).astype(float)
 
 
+_COLUMNS = 10
+
+(
+    _STRATUM,
+    _GOOD,
+    _EARLIER_GOOD,
+    _CASES_LEFT,
+    _EXPECTED,
+    _SIZE,
+    _DEVIATION,
+    _TOP,
+    _BOTTOM,
+    _MIXTURE_ODDS,
+) = range(_COLUMNS)
+"""The columns of ``_place_bets``."""
+
+
 def _place_bets(
     sizes: Sequence[int], draws: Sequence[tuple[int, bool]], allocations: Sequence[Allocation]
 ) -> list[tuple[float, ...]]:
-    """For each label the columns: stratum, good, good ones before it, cases left before it; what bets are based on.
+    """Return for each label a row with the label and what the bets on it are based on.
 
-    These are the expected share of good ones, the size of the bet relative to other strata, the standard deviation of
-    a label, the largest expected shares of good and of bad ones, and the logarithm of the odds at which the beta
-    mixture took what came (the one column that may depend on the label itself). Nothing else may depend on its own
-    label or a later one: the fortune would be no martingale, and the interval would promise too much.
+    The columns are: the stratum, whether the label is good, the good labels and the cases without a label that the
+    stratum had before it; the share of good cases expected in the stratum, the size of the bet relative to other
+    strata, the standard deviation of a label, the largest expected share of good and of bad cases in any stratum; and
+    the logarithm of the odds at which the beta mixture took the label. That last column may depend on the label itself.
+    What bets are based on may depend on earlier labels only: otherwise the fortune would be no martingale, and the
+    interval would promise too much.
     """
     cases, count = sum(sizes), len(sizes)
     weights = [size / cases for size in sizes]
@@ -371,32 +407,37 @@ def _place_bets(
     for number, (stratum, is_good) in enumerate(draws):
         while waiting and waiting[0].first <= number:
             shares = [max(share, 0.1 * w) for share, w in zip(waiting.pop(0).shares, weights, strict=True)]
-        x, k, weight, share = good[stratum], drawn[stratum], weights[stratum], shares[stratum]
+        good_before, drawn_before = good[stratum], drawn[stratum]
+        weight, share = weights[stratum], shares[stratum]
         # The bets on a stratum should add up to its weight; what is missing is made up for over the labels ahead.
         ahead = max(AHEAD, 0.3 * number)
         even = weight / share
         size = min(max((weight * (number + ahead) - placed[stratum]) / (share * ahead), 0.3 * even), 3 * even)
         variance = sum(w * w / s * p * (1 - p) for w, s, p in zip(weights, shares, expectations, strict=True))
-        apart = math.log((x + 0.5 if is_good else k - x + 0.5) / (k + 1))
+        same_before = good_before if is_good else drawn_before - good_before
+        mixture_odds = math.log((same_before + 0.5) / (drawn_before + 1))
         expected = expectations[stratum]
         top, bottom = max(expectations), max(1 - expectation for expectation in expectations)
-        rows.append((stratum, is_good, x, sizes[stratum] - k, expected, size, math.sqrt(variance), top, bottom, apart))
+        cases_left = sizes[stratum] - drawn_before
+        deviation = math.sqrt(variance)
+        rows.append((stratum, is_good, good_before, cases_left, expected, size, deviation, top, bottom, mixture_odds))
         placed[stratum] += size
-        drawn[stratum], good[stratum] = k + 1, x + is_good
+        drawn[stratum], good[stratum] = drawn_before + 1, good_before + is_good
         expectations[stratum] = (good[stratum] + 1) / (drawn[stratum] + 2)
     return rows
 
 
 def _make_exponents(table: Floats, limit: float) -> Floats:
-    """By what a good label multiplies each part of the fortune before the price is paid, as logarithms.
+    """Compute the logarithm of the factor by which a good label multiplies each bet before the price is paid.
 
-    A bet of ``b`` on a label that is good with the chance ``p`` turns 1 into 1 + b(1 - p) or 1 - bp. Here ``p`` is what
-    was expected and not the null: only then is the logarithm convex in the null.
+    The columns are the three horizons of the bets that the rate is higher, then of those that it is lower. A bet of
+    ``b`` on a label that is good with the chance ``p`` turns 1 into 1 + b(1 - p) or 1 - bp. Here ``p`` is the expected
+    share and not the null: only then is the logarithm of the fortune convex in the null.
     """
     import numpy as np
 
     number = np.arange(1, len(table) + 1, dtype=float)[:, None]
-    expected, size, deviation, top, bottom = (table[:, place : place + 1] for place in range(4, 9))
+    expected, size, deviation, top, bottom = (table[:, column : column + 1] for column in range(_EXPECTED, _BOTTOM + 1))
     bets = np.sqrt(2 * (limit + math.log(2)) / np.maximum(number, np.array(HORIZONS))) / deviation
     # The same bound for all strata: a bound for one alone would tilt the bets away from the weighted rate.
     up = np.minimum(size * np.minimum(bets, np.array(MOST) / top), 0.9 / expected)
@@ -404,15 +445,18 @@ def _make_exponents(table: Floats, limit: float) -> Floats:
     return np.concatenate([np.log1p(up / (1 - up * expected)), np.log1p(-down / (1 + down * expected))], axis=1)
 
 
-def _minimise_over_halfspace(slope: Floats, room: float, low: Floats, high: Floats) -> float | None:
-    """The smallest sum of a point between ``low`` and ``high`` with ``slope @ point <= room``; ``None`` without one."""
+def _minimise_over_halfspace(slope: Floats, bound: float, low: Floats, high: Floats) -> float | None:
+    """Find the smallest sum of coordinates of a point between ``low`` and ``high`` with ``slope @ point <= bound``.
+
+    ``None`` where there is no such point. Beginning at ``low``, the coordinates with the steepest slope are raised.
+    """
     import numpy as np
 
-    total, excess = float(low.sum()), float(slope @ low) - room
-    for place in np.argsort(slope):
-        if excess <= 0 or slope[place] >= 0:
+    total, excess = float(low.sum()), float(slope @ low) - bound
+    for axis in np.argsort(slope):
+        if excess <= 0 or slope[axis] >= 0:
             break
-        step = min(float(high[place] - low[place]), excess / -float(slope[place]))
-        total, excess = total + step, excess + step * float(slope[place])
-    # What rounding leaves over is no sign that nothing is left.
-    return total if excess <= 1e-9 * max(1.0, abs(room)) else None
+        step = min(float(high[axis] - low[axis]), excess / -float(slope[axis]))
+        total, excess = total + step, excess + step * float(slope[axis])
+    # An excess that is only rounding does not mean that there is no such point.
+    return total if excess <= 1e-9 * max(1.0, abs(bound)) else None

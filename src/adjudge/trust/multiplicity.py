@@ -22,8 +22,9 @@ def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
     for value in p_values:
         if not is_finite(value) or not 0 <= value <= 1:
             raise UsageError(f"a p-value is a number between 0 and 1, got {show(value)}; leave out tests without one")
-    number = len(p_values)
-    order = sorted(range(number), key=lambda test: p_values[test])
-    raised = accumulate(((number - place) * p_values[test] for place, test in enumerate(order)), max)
+    test_count = len(p_values)
+    order = sorted(range(test_count), key=lambda test: p_values[test])
+    # The smallest is multiplied by the number of tests, the next by one less; none becomes smaller than the one before.
+    raised = accumulate(((test_count - rank) * p_values[test] for rank, test in enumerate(order)), max)
     adjusted = dict(zip(order, raised, strict=True))
-    return tuple(min(1.0, adjusted[test]) for test in range(number))
+    return tuple(min(1.0, adjusted[test]) for test in range(test_count))

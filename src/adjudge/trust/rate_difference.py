@@ -103,32 +103,34 @@ def make_rate_difference(
     check_extra()
     import numpy as np
 
-    whole = np.asarray(judged, dtype=float)
-    _check_scores(whole, people)
-    places = np.fromiter(people, dtype=int, count=len(people))
-    bounds = np.asarray([people[int(place)] for place in places], dtype=float)
-    unresolved = int((bounds[:, 0] != bounds[:, 1]).sum())
-    middle = _estimate_corrected(whole, places, bounds.mean(axis=1), level=level, quantile=quantile)
+    judge_differences = np.asarray(judged, dtype=float)
+    _check_differences(judge_differences, people)
+    labelled = np.fromiter(people, dtype=int, count=len(people))  # the indexes of the labelled questions
+    bounds = np.asarray([people[int(index)] for index in labelled], dtype=float)
+    least, greatest = bounds[:, 0], bounds[:, 1]
+    unresolved = int((least != greatest).sum())
+    middle = _estimate_corrected(judge_differences, labelled, bounds.mean(axis=1), level=level, quantile=quantile)
     estimates = [middle]
     if unresolved:
         estimates += [
-            _estimate_corrected(whole, places, bounds[:, side], level=level, quantile=quantile) for side in (0, 1)
+            _estimate_corrected(judge_differences, labelled, truth, level=level, quantile=quantile)
+            for truth in (least, greatest)
         ]
-    low = max(min(estimate.value - estimate.reach for estimate in estimates), -1.0)
-    high = min(max(estimate.value + estimate.reach for estimate in estimates), 1.0)
+    low = max(min(estimate.value - estimate.half_width for estimate in estimates), -1.0)
+    high = min(max(estimate.value + estimate.half_width for estimate in estimates), 1.0)
     factor = later_quantile or quantile or _find_z(level)
     return RateDifference(
         value=middle.value,
         low=low,
         high=high,
         level=level,
-        questions=len(whole),
-        labels=len(places),
+        questions=len(judge_differences),
+        labels=len(labelled),
         unresolved=unresolved,
         weight=middle.weight,
-        worth=_find_worth(middle, len(places), len(whole)),
-        more=None if low > 0 or high < 0 else _find_more(middle, len(places), len(whole), factor),
-        judged=float(whole.mean()),
+        worth=_find_worth(middle, len(labelled), len(judge_differences)),
+        more=None if low > 0 or high < 0 else _find_more(middle, len(labelled), len(judge_differences), factor),
+        judged=float(judge_differences.mean()),
     )
 
 
@@ -171,53 +173,62 @@ def estimate_labels_of_judges(cases: int, *, disagreement: float, within: float,
         within: The half-width of the interval that is wanted.
         level: The confidence of the interval, between 0 and 1.
     """
-    most = (within / _find_z(level)) ** 2
+    most_variance = (within / _find_z(level)) ** 2  # that the estimate may have
 
     def is_enough(labels: int) -> bool:
         variance = (labels * disagreement + 2) / (labels + 2)
-        return variance / (labels + 2) * (1 - labels / cases) <= most
+        return variance / (labels + 2) * (1 - labels / cases) <= most_variance
 
     return min(max(bisect_left(range(cases), True, key=is_enough), FEWEST_QUESTIONS), cases)
 
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
+    """An estimate of the difference, with the variances from which the numbers of labels follow."""
+
     value: float
-    reach: float
+    half_width: float
     """Half the width of the interval."""
     weight: float
-    spread: float
-    """The variance of what the judge leaves open on one question."""
-    alone: float
-    """The variance of people's differences by themselves."""
+    """The share of the judge's difference that is used."""
+    residual_variance: float
+    """The variance of what is left of people's difference on a question when the weighted judge's is taken off."""
+    label_variance: float
+    """The variance of people's difference on a question by itself."""
 
 
 def _estimate_corrected(
-    whole: Floats, places: Floats, truth: Floats, *, level: float, quantile: float | None
+    judge_differences: Floats, labelled: Floats, truth: Floats, *, level: float, quantile: float | None
 ) -> _Estimate:
-    """Estimate the mean difference: that of what was judged, corrected by the labelled questions."""
+    """Estimate the mean difference: the judge's on all questions, corrected by people's on the labelled ones.
+
+    ``labelled`` are the indexes of the labelled questions, and ``truth`` people's differences on these.
+    """
     from scipy.special import stdtrit
 
-    number = len(places)
-    seen = whole[places]
-    weight = _find_weight(truth, seen)
-    residuals = truth - weight * seen
-    spread = _find_variance(residuals)
-    factor = float(stdtrit(number - 1, (1 + level) / 2)) if quantile is None else quantile
+    labels, questions = len(labelled), len(judge_differences)
+    judge_on_labelled = judge_differences[labelled]
+    weight = _find_weight(truth, judge_on_labelled)
+    residuals = truth - weight * judge_on_labelled
+    residual_variance = _find_variance(residuals)
+    factor = float(stdtrit(labels - 1, (1 + level) / 2)) if quantile is None else quantile
     # Where all are labelled the correction is exact, and so is the sum: a difference of 0 must not come out as 1e-17.
-    value = truth.mean() if number == len(whole) else weight * whole.mean() + residuals.mean()
+    value = truth.mean() if labels == questions else weight * judge_differences.mean() + residuals.mean()
     return _Estimate(
         value=float(value),
-        reach=factor * math.sqrt(spread / number * (1 - number / len(whole))),
+        half_width=factor * math.sqrt(residual_variance / labels * (1 - labels / questions)),
         weight=weight,
-        spread=spread,
-        alone=_find_variance(truth),
+        residual_variance=residual_variance,
+        label_variance=_find_variance(truth),
     )
 
 
-def _find_weight(truth: Floats, seen: Floats) -> float:
-    """Find the weight of the judge that makes the interval narrowest; never one that turns the judge around."""
-    centred = seen - seen.mean()
+def _find_weight(truth: Floats, judge_differences: Floats) -> float:
+    """Find the weight of the judge's differences, from 0 to 1, that makes the interval narrowest.
+
+    A judge that contradicts people has the weight 0: a negative one would turn its verdicts around.
+    """
+    centred = judge_differences - judge_differences.mean()
     variance = float((centred**2).sum())
     return min(max(float((centred * truth).sum()) / variance, 0.0), 1.0) if variance > 1e-12 else 0.0
 
@@ -227,28 +238,33 @@ def _find_variance(residuals: Floats) -> float:
     return float((((residuals - residuals.mean()) ** 2).sum() + 2) / (len(residuals) + 1))
 
 
-def _find_worth(estimate: _Estimate, number: int, whole: int) -> int:
-    """Find how many labelled questions people alone need for as narrow an interval."""
-    inverse = 1 / whole + estimate.spread / estimate.alone * (1 / number - 1 / whole)
-    return min(round(1 / inverse), whole)
+def _find_worth(estimate: _Estimate, labels: int, questions: int) -> int:
+    """Find how many labelled questions people alone need for as narrow an interval, at most all of them."""
+    inverse = 1 / questions + estimate.residual_variance / estimate.label_variance * (1 / labels - 1 / questions)
+    return min(round(1 / inverse), questions)
 
 
-def _find_more(estimate: _Estimate, number: int, whole: int, factor: float) -> int | None:
-    """Find about how many more labelled questions have an interval without 0, if the difference is as it was seen."""
-    if not estimate.value or number == whole:
+def _find_more(estimate: _Estimate, labels: int, questions: int, factor: float) -> int | None:
+    """Find about how many more labelled questions give an interval without 0, if the difference stays as it is.
+
+    ``factor`` is the quantile by which the interval will be computed. ``None`` for a difference of 0, and where all
+    questions are labelled.
+    """
+    if not estimate.value or labels == questions:
         return None
-    needed = 1 / ((estimate.value / factor) ** 2 / estimate.spread + 1 / whole)
-    return max(min(math.ceil(needed), whole) - number, 1)
+    needed = 1 / ((estimate.value / factor) ** 2 / estimate.residual_variance + 1 / questions)
+    return max(min(math.ceil(needed), questions) - labels, 1)
 
 
 def _find_z(level: float) -> float:
+    """Find the quantile of the normal distribution for an interval of this level: 1.96 for 95 %."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _check_scores(judged: Floats, people: Mapping[int, tuple[int, int]]) -> None:
-    """Raise ``UsageError`` for scores other than -1, 0 and 1, and for labels that are of no question or too few.
+def _check_differences(judged: Floats, people: Mapping[int, tuple[int, int]]) -> None:
+    """Raise ``UsageError`` for differences other than -1, 0 and 1, and for labels that are of no question or too few.
 
-    ``people`` has the least and the greatest difference that the labels of a question allow, by the question's place.
+    ``people`` has the least and the greatest difference that the labels of a question allow, by the question's index.
     """
     import numpy as np
 
@@ -256,8 +272,8 @@ def _check_scores(judged: Floats, people: Mapping[int, tuple[int, int]]) -> None
         raise UsageError("a difference is -1, 0 or 1 for each question; compare verdicts, not scores")
     if len(people) < 2:
         raise UsageError(f"people labelled both answers of {len(people)} questions; a difference needs at least 2")
-    for place, (least, greatest) in people.items():
-        if not 0 <= place < len(judged) or not -1 <= least <= greatest <= 1:
+    for index, (least, greatest) in people.items():
+        if not 0 <= index < len(judged) or not -1 <= least <= greatest <= 1:
             raise UsageError(
-                f"the label at {place} is of no question, or allows differences from {least} to {greatest}"
+                f"the label at {index} is of no question, or allows differences from {least} to {greatest}"
             )

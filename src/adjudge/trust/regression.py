@@ -28,39 +28,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Coefficients, one for each column of the design."""
+    """A regression that was fitted: its coefficients, one for each column of the design."""
 
     values: Floats
+    """The coefficients."""
     errors: Floats
-    """Robust standard errors."""
+    """Their robust standard errors."""
     freedom: int
     """Degrees of freedom of Student's t."""
 
     def find_p_values(self) -> Floats:
-        """Two-sided p-values that a coefficient is 0."""
+        """Compute for each coefficient the two-sided p-value of the hypothesis that it is 0."""
         import numpy as np
         from scipy.stats import t
 
-        # Without any residual a coefficient is certain: 0 is 0, and any other is not.
-        ratios = np.divide(
-            np.abs(self.values), self.errors, out=np.where(self.values, math.inf, 0.0), where=self.errors > 0
-        )
+        # A coefficient without an error is certain: its p-value is 1 if it is 0, and else 0.
+        certain_ratios = np.where(self.values, math.inf, 0.0)
+        ratios = np.divide(np.abs(self.values), self.errors, out=certain_ratios, where=self.errors > 0)
         return np.minimum(1.0, 2 * t.sf(ratios, self.freedom))
 
     def find_limits(self) -> tuple[Floats, Floats]:
-        """The limits of 95 % intervals."""
+        """Compute the lower and the upper limit of each coefficient's 95 % interval."""
         from scipy.stats import t
 
-        reach = float(t.ppf((1 + LEVEL) / 2, self.freedom)) * self.errors
-        return self.values - reach, self.values + reach
+        half_widths = float(t.ppf((1 + LEVEL) / 2, self.freedom)) * self.errors
+        return self.values - half_widths, self.values + half_widths
 
 
 def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64], int] | None) -> Fit:
-    """Fit outcome = design x coefficients. Raises ``UsageError`` where one item alone decides a coefficient (HC3)."""
+    """Fit outcome = design x coefficients by least squares, with robust standard errors.
+
+    ``groups`` has the number of each item's group, and how many groups there are; ``None`` if items are independent.
+    Raises ``UsageError`` where one item alone decides a coefficient, unless items come in groups.
+    """
     import numpy as np
 
     items, columns = design.shape
-    unit, triangle = np.linalg.qr(design)
+    unit, triangle = np.linalg.qr(design)  # unit: columns of length 1 at right angles to each other
     inverse = np.linalg.inv(triangle)
     values = inverse @ (unit.T @ outcome)
     residuals = outcome - design @ values
@@ -77,18 +81,18 @@ def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64
         np.add.at(scores, codes, unit * residuals[:, None])
         factor, freedom = number / (number - 1) * (items - 1) / (items - columns), number - 1
     robust = np.diag(inverse @ (scores.T @ scores) @ inverse.T) * factor
-    alike = _compute_like_variance(unit @ inverse.T, residuals, items - columns, groups, float(np.ptp(outcome)))
-    # Without the floor an effect of a rare value of a property is found in 60 of 100 draws in which there is none.
-    errors = np.sqrt(np.maximum(robust, alike))
-    # What is rounding of an effect of nothing must not pass for certain where no error is left.
+    uniform = _compute_uniform_variance(unit @ inverse.T, residuals, items - columns, groups, float(np.ptp(outcome)))
+    # Without this lower bound, an effect of a rare value of a property is found in 60 of 100 draws that have none.
+    errors = np.sqrt(np.maximum(robust, uniform))
+    # A coefficient that is 0 but for rounding must not pass for certain where no error is left.
     values[np.abs(values) < 1e-12 * max(1.0, float(np.abs(outcome).max()))] = 0.0
     return Fit(values=values, errors=errors, freedom=freedom)
 
 
-def _compute_like_variance(
+def _compute_uniform_variance(
     influence: Floats, residuals: Floats, freedom: int, groups: tuple[NDArray[np.int64], int] | None, spread: float
 ) -> Floats:
-    """Compute the variance of each coefficient if errors vary alike everywhere, and are equally alike within a group.
+    """Compute the variance of each coefficient, if errors vary equally everywhere and correlate equally in each group.
 
     ``influence`` is how much the outcome of each item adds to each coefficient, ``spread`` the range of the outcomes.
     With ``c`` for the correlation of two errors of one group, a coefficient's variance is the variance of an error,
@@ -99,7 +103,7 @@ def _compute_like_variance(
 
     variance = float(residuals @ residuals) / freedom
     if not variance:
-        # No error was left over, which does not show that none ever would be: as if one more item had been off by all.
+        # No residual is left, which does not show that none ever would be: as if one more item were off by the spread.
         variance = spread**2 / (len(residuals) + 1)
     over_items = (influence**2).sum(axis=0)
     if groups is None:
@@ -108,16 +112,16 @@ def _compute_like_variance(
         return variance * _add_up_groups(influence, groups)
     codes, number = groups
     sizes = np.bincount(codes, minlength=number).astype(float)
-    pairs = float((sizes * (sizes - 1)).sum())
+    pairs = float((sizes * (sizes - 1)).sum())  # of two items of one group
     group_sums = np.bincount(codes, residuals, number)
-    # The square of a group's sum has each product of two of its residuals, and the squares, which are taken away.
+    # The square of a group's sum has each product of two of its residuals, and the squares, which are subtracted.
     products = float(group_sums @ group_sums) - float(residuals @ residuals)
     correlation = min(max(products / (variance * pairs), 0.0), 1.0) if pairs else 0.0
     return variance * (over_items * (1 - correlation) + correlation * _add_up_groups(influence, groups))
 
 
 def _add_up_groups(influence: Floats, groups: tuple[NDArray[np.int64], int]) -> Floats:
-    """The squares of what whole groups add to each coefficient, added up."""
+    """Sum the influence of each group's items on each coefficient, and add up the squares of these sums."""
     import numpy as np
 
     codes, number = groups

@@ -123,17 +123,17 @@ def make_repeatability(
     import numpy as np
 
     check_labels(label for row in repeats for label in row)
-    repeated = [at for at, row in enumerate(repeats) if len(row) > 1]
+    repeated = [index for index, row in enumerate(repeats) if len(row) > 1]
     if not repeated:
         raise UsageError("no item has two repeats, so nothing can differ; judge each item at least twice")
     clusters = _number_clusters(groups, len(repeats), repeated)
-    flips = np.array([len(set(repeats[at])) > 1 for at in repeated], dtype=float)
-    pairs = np.array([_find_disagreement(repeats[at]) for at in repeated])
+    flips = np.array([len(set(repeats[index])) > 1 for index in repeated], dtype=float)
+    disagreements = np.array([_find_disagreement(repeats[index]) for index in repeated])
     return Repeatability(
         items=len(repeated),
         left_out=len(repeats) - len(repeated),
         flips=_estimate_share(flips, clusters),
-        disagreement=_estimate_means(pairs[:, None], clusters, seed, resamples)[0],
+        disagreement=_estimate_means(disagreements[:, None], clusters, seed, resamples)[0],
     )
 
 
@@ -171,11 +171,11 @@ def make_error_parts(
             f"repeats and truth have {len(repeats):,} and {len(truth):,} items; give one of each", argument="truth"
         )
     rows = [[value for value in row if value is not None] for row in repeats]
-    repeated = [at for at, row in enumerate(rows) if len(row) > 1 and truth[at] is not None]
+    repeated = [index for index, row in enumerate(rows) if len(row) > 1 and truth[index] is not None]
     if not repeated:
         raise UsageError("no item has two repeats and a true value; judge labelled items at least twice")
     clusters = _number_clusters(groups, len(repeats), repeated)
-    parts = np.array([_divide_error(rows[at], truth[at]) for at in repeated])
+    parts = np.array([_divide_error(rows[index], truth[index]) for index in repeated])
     error, noise, systematic = _estimate_means(parts[:, : len(_PARTS)], clusters, seed, resamples)
     noise_share, intraclass = _estimate_ratios(parts, clusters, seed, resamples)
     return ErrorParts(
@@ -206,25 +206,29 @@ def make_order_flips(forward: Sequence[Side | None], backward: Sequence[Side | N
     for verdict in (*forward, *backward):
         if verdict not in {"first", "second", "tie", None}:
             raise UsageError(f"a verdict on a pair is 'first', 'second', 'tie' or None, got {show(verdict)}")
-    both = list(zip(forward, backward, strict=True))
-    decided = [pair for pair in both if None not in pair]
+    verdicts = list(zip(forward, backward, strict=True))
+    decided = [pair for pair in verdicts if None not in pair]
     # Shown first: the item's first answer in the forward order, its second in the other.
-    first, second = decided.count(("first", "second")), decided.count(("second", "first"))
+    favouring_first, favouring_second = decided.count(("first", "second")), decided.count(("second", "first"))
+    conflicts = favouring_first + favouring_second
     return OrderFlips(
-        pairs=len(both),
-        flips=Share(count=sum(one != other for one, other in decided), of=len(decided)),
-        undecided=len(both) - len(decided),
-        conflicts=first + second,
-        favouring_first=first,
-        favouring_second=second,
-        p_value=min(1.0, float(binomtest(first, first + second).pvalue)) if first + second else None,
+        pairs=len(verdicts),
+        flips=Share(
+            count=sum(forward_verdict != backward_verdict for forward_verdict, backward_verdict in decided),
+            of=len(decided),
+        ),
+        undecided=len(verdicts) - len(decided),
+        conflicts=conflicts,
+        favouring_first=favouring_first,
+        favouring_second=favouring_second,
+        p_value=min(1.0, float(binomtest(favouring_first, conflicts).pvalue)) if conflicts else None,
     )
 
 
-def _number_clusters(groups: Sequence[Hashable] | None, items: int, places: Sequence[int]) -> Clusters | None:
-    """Number the groups of the items at ``places``; ``None`` where items come in no groups.
+def _number_clusters(groups: Sequence[Hashable] | None, items: int, indexes: Sequence[int]) -> Clusters | None:
+    """Number the groups of the items at these indexes; ``None`` where items come in no groups.
 
-    Raises ``UsageError`` unless ``groups`` has one for each of all ``items``.
+    Raises ``UsageError`` unless ``groups`` has a group for each of all ``items``.
     """
     if groups is None:
         return None
@@ -233,13 +237,13 @@ def _number_clusters(groups: Sequence[Hashable] | None, items: int, places: Sequ
             f"groups must name one group for each of {items:,} items, got {len(groups):,}; give as many",
             argument="groups",
         )
-    return number_groups([groups[at] for at in places], len(places))
+    return number_groups([groups[index] for index in indexes], len(indexes))
 
 
-def _find_disagreement(row: Sequence[Category]) -> float:
-    """The share of pairs of repeats that differ."""
-    number = len(row)
-    same = sum(row.count(label) * (row.count(label) - 1) for label in set(row))
+def _find_disagreement(labels: Sequence[Category]) -> float:
+    """Compute the share of pairs of repeats of one item that differ, from the labels of the repeats."""
+    number = len(labels)
+    same = sum(labels.count(label) * (labels.count(label) - 1) for label in set(labels))
     return 1 - same / (number * (number - 1))
 
 
@@ -250,27 +254,29 @@ _ERROR, _NOISE, _SYSTEMATIC, _WITHIN, _REPEATS, _TOTAL, _TOTAL_SQUARED, _REPEATS
 """The columns of ``_divide_error``: the parts of the error, and the sums for the analysis of variance."""
 
 
-def _divide_error(row: Sequence[float], truth: float | None) -> list[float]:
-    """Return one item's parts of the error, and its sums for the analysis of variance, as ``_ERROR`` and so on say.
+def _divide_error(values: Sequence[float], truth: float | None) -> list[float]:
+    """Divide the squared error of one item's repeats into parts, and sum up for the analysis of variance.
 
-    With r repeats of the mean m, these are the squares within, r, r·m, r·m² and r².
+    Returns the mean squared error, its noise and its systematic part. With r repeats of the mean m, the sums are: the
+    squared distances of the repeats from m, r, r·m, r·m² and r².
     """
-    for value in (*row, truth):
+    for value in (*values, truth):
         check_score(value)
-    number, target = len(row), float(truth or 0)
-    mean = math.fsum(row) / number
-    within = math.fsum((value - mean) ** 2 for value in row)
-    error = math.fsum((value - target) ** 2 for value in row) / number
-    noise = within / (number - 1)
+    repeats, target = len(values), float(truth or 0)
+    mean = math.fsum(values) / repeats
+    within = math.fsum((value - mean) ** 2 for value in values)
+    error = math.fsum((value - target) ** 2 for value in values) / repeats
+    noise = within / (repeats - 1)
+    systematic = (mean - target) ** 2 - noise / repeats
     return [
         error,
         noise,
-        (mean - target) ** 2 - noise / number,
+        systematic,
         within,
-        number,
-        number * mean,
-        number * mean**2,
-        number**2,
+        repeats,
+        repeats * mean,
+        repeats * mean**2,
+        repeats**2,
     ]
 
 
@@ -289,16 +295,17 @@ def _estimate_share(flips: Floats, clusters: Clusters | None) -> Estimate:
 def _make_units(rows: Floats, clusters: Clusters | None) -> tuple[Floats, str]:
     """Make the units that a bootstrap draws, one row each, and name the bootstrap.
 
-    A unit is an item or, where items come in groups, the sums of a group. Its first column is the number of its items.
+    ``rows`` has a row for each item. A unit is an item or, where items come in groups, the sum of a group's rows. The
+    first column of a unit is the number of its items.
     """
     import numpy as np
 
-    counted = np.column_stack([np.ones(len(rows)), rows])
+    items = np.column_stack([np.ones(len(rows)), rows])
     if clusters is None:
-        return counted, "bootstrap of items"
+        return items, "bootstrap of items"
     codes, groups = clusters
-    sums = np.zeros((groups, counted.shape[1]))
-    np.add.at(sums, codes, counted)
+    sums = np.zeros((groups, items.shape[1]))
+    np.add.at(sums, codes, items)
     return sums, "bootstrap of groups"
 
 
@@ -309,19 +316,19 @@ def _estimate_means(rows: Floats, clusters: Clusters | None, seed: int, resample
     def compute_means(sums: Floats) -> Floats:  # of each resample: the number of items, then the sum of each column
         return sums[:, 1:] / sums[:, :1]
 
-    drawn = resample(units, compute_means, seed=seed, resamples=resamples)
+    resampled = resample(units, compute_means, seed=seed, resamples=resamples)
     return [
-        make_estimate(float(mean), len(rows), drawn[:, column], len(units), method, reason="")
+        make_estimate(float(mean), len(rows), resampled[:, column], len(units), method, reason="")
         for column, mean in enumerate(rows.mean(axis=0))
     ]
 
 
 def _estimate_ratios(parts: Floats, clusters: Clusters | None, seed: int, resamples: int) -> list[Estimate]:
-    """The share of noise, and the intraclass correlation."""
+    """Estimate the share of noise in the error, and the intraclass correlation, from the rows of ``_divide_error``."""
     import numpy as np
 
     parts = parts.copy()
-    # Both do not change with the origin of the scale; this keeps the digits of scores that are large and close.
+    # Scores are moved so that their mean is 0, which changes neither: large scores that are close keep their digits.
     repeats = parts[:, _REPEATS]
     centre = parts[:, _TOTAL].sum() / repeats.sum()
     means = parts[:, _TOTAL] / repeats - centre
@@ -329,26 +336,33 @@ def _estimate_ratios(parts: Floats, clusters: Clusters | None, seed: int, resamp
     units, method = _make_units(parts, clusters)
 
     def measure(sums: Floats) -> Floats:
+        """Compute both statistics of each resample, a column each."""
         columns = sums[:, 1:]
         noise_share = divide(columns[:, _NOISE], columns[:, _ERROR], np.nan)
         return np.stack([noise_share, _measure_intraclass(items=sums[:, 0], columns=columns)], axis=1)
 
-    drawn = resample(units, measure, seed=seed, resamples=resamples)
+    resampled = resample(units, measure, seed=seed, resamples=resamples)
     values = measure(units.sum(axis=0)[None, :])[0]
     reasons = ("no repeat was wrong", "all repeats are equal, or there is one item")
     return [
-        make_estimate(float(value), len(parts), drawn[:, at], len(units), method, reason=reason)
-        for at, (value, reason) in enumerate(zip(values, reasons, strict=True))
+        make_estimate(float(value), len(parts), resampled[:, column], len(units), method, reason=reason)
+        for column, (value, reason) in enumerate(zip(values, reasons, strict=True))
     ]
 
 
 def _measure_intraclass(*, items: Floats, columns: Floats) -> Floats:
-    """ICC(1) of each row of sums of the columns of ``_divide_error``, over ``items`` items."""
+    """Compute the intraclass correlation ICC(1) of each resample, by a one-way analysis of variance.
+
+    A row of ``columns`` has the sums over a resample of the columns of ``_divide_error``; ``items`` are the numbers of
+    items in the resamples.
+    """
     import numpy as np
 
     within, repeats = columns[:, _WITHIN], columns[:, _REPEATS]
     between = np.maximum(columns[:, _TOTAL_SQUARED] - divide(columns[:, _TOTAL] ** 2, repeats, 0.0), 0.0)
-    per_item = divide(repeats - divide(columns[:, _REPEATS_SQUARED], repeats, 0.0), items - 1, np.nan)
-    mean_between = divide(between, items - 1, np.nan)
-    mean_within = divide(within, repeats - items, np.nan)
-    return divide(mean_between - mean_within, mean_between + (per_item - 1) * mean_within, np.nan)
+    # The number of repeats of an item, averaged as is right for items with different numbers.
+    repeats_per_item = divide(repeats - divide(columns[:, _REPEATS_SQUARED], repeats, 0.0), items - 1, np.nan)
+    mean_square_between = divide(between, items - 1, np.nan)
+    mean_square_within = divide(within, repeats - items, np.nan)
+    total = mean_square_between + (repeats_per_item - 1) * mean_square_within
+    return divide(mean_square_between - mean_square_within, total, np.nan)

@@ -93,9 +93,10 @@ def find_bootstrap_interval(
     if count < LEAST_UNITS:
         raise UsageError(f"an interval needs at least {LEAST_UNITS} values or groups of them, got {count}; add more")
     numbers = np.asarray(values, dtype=float)
+    # A row for each group: the sum of its values, and their number.
     rows = np.column_stack([add_up(numbers, codes, count), add_up(np.ones(len(numbers)), codes, count)])
-    drawn = resample(rows, lambda sums: (sums[:, 0] / sums[:, 1])[:, None], seed=seed, resamples=resamples)
-    low, high = np.quantile(drawn[:, 0], [(1 - level) / 2, (1 + level) / 2])
+    means = resample(rows, lambda sums: (sums[:, 0] / sums[:, 1])[:, None], seed=seed, resamples=resamples)
+    low, high = np.quantile(means[:, 0], [(1 - level) / 2, (1 + level) / 2])
     if numbers.min() == numbers.max() or high - low <= _NOISE * max(abs(low), abs(high)):
         raise UsageError("every resample has the same mean, which says nothing of other values; add values that differ")
     return float(low), float(high)
@@ -135,7 +136,7 @@ def number_groups(groups: Iterable[Hashable] | None, items: int) -> Clusters:
 
 
 def add_up(values: Floats, codes: NDArray[np.int64], groups: int) -> Floats:
-    """The sum of the values of each group."""
+    """Add up the values of each group; ``codes`` has the number of each value's group."""
     import numpy as np
 
     return np.bincount(codes, values, groups).astype(float)
@@ -155,41 +156,45 @@ def resample(
     resamples: int,
     counts: Floats | None = None,
 ) -> Floats:
-    """Each resample's statistics, one row each: ``compute`` takes sums (resamples by columns) and gives them.
+    """Draw rows with replacement as often as there are, again and again, and compute the statistics of each resample.
 
-    ``rows`` has one row for each unit that is drawn; ``counts`` says how many units a row stands for (1 if left out).
+    ``rows`` has one row for each unit (an item or a group), or for several equal units: ``counts`` has the number of
+    units of each row, by default 1. ``compute`` is called with the column sums of resamples, a row each, and returns
+    their statistics, a row each. All these rows are returned.
     """
     import numpy as np
 
-    drawn_from = rows
+    distinct_rows = rows
     if counts is None and isinstance(rows, np.ndarray):
-        drawn_from, repeats = np.unique(rows, axis=0, return_counts=True)
+        distinct_rows, repeats = np.unique(rows, axis=0, return_counts=True)
         counts = repeats.astype(float)
-    units, columns = (int(size) for size in drawn_from.shape or ())
-    counts = np.ones(units) if counts is None else counts
-    total, shares = int(counts.sum()), counts / counts.sum()
+    row_count, column_count = (int(size) for size in distinct_rows.shape or ())
+    counts = np.ones(row_count) if counts is None else counts
+    unit_count, shares = int(counts.sum()), counts / counts.sum()
     random = np.random.default_rng(seed)
-    step = max(1, CELLS // max(units, columns))
-    drawn = []
+    step = max(1, CELLS // max(row_count, column_count))  # resamples that are in memory at once
+    statistics = []
     for start in range(0, resamples, step):
-        weights = random.multinomial(total, shares, size=min(step, resamples - start)).astype(float)
-        drawn.append(compute(np.asarray(weights @ drawn_from)))
-    return np.concatenate(drawn)
+        # How often each row is drawn, for each resample.
+        weights = random.multinomial(unit_count, shares, size=min(step, resamples - start)).astype(float)
+        statistics.append(compute(np.asarray(weights @ distinct_rows)))
+    return np.concatenate(statistics)
 
 
-def find_limits(drawn: Floats, units: int, level: float = LEVEL) -> tuple[float, float] | str:
-    """The expanded percentile limits of a statistic's resamples of so many units; a sentence where they would mislead.
+def _find_limits(resampled: Floats, units: int, level: float = LEVEL) -> tuple[float, float] | str:
+    """Find the expanded percentile limits of a statistic, from its value in each resample of this number of units.
 
-    Plain percentiles are too narrow where few units are drawn: they follow the normal distribution where a mean
-    follows Student's t, and a resample varies less by sqrt((n - 1) / n). Expanded ones take percentiles further out.
+    Where limits would mislead, a sentence that says why is returned instead. Plain percentiles are too narrow where few
+    units are drawn: they follow the normal distribution where a mean follows Student's t, and a resample varies less by
+    sqrt((n - 1) / n). Expanded ones take percentiles further out.
     Source: T. C. Hesterberg, "What teachers should know about the bootstrap", 2015, section 5.3.
     """
     import numpy as np
     from scipy.stats import norm, t
 
-    defined = drawn[np.isfinite(drawn)]
-    if len(defined) < (1 - MOST_UNDEFINED) * len(drawn):
-        share = 100 * (1 - len(defined) / len(drawn))
+    defined = resampled[np.isfinite(resampled)]
+    if len(defined) < (1 - MOST_UNDEFINED) * len(resampled):
+        share = 100 * (1 - len(defined) / len(resampled))
         return f"no interval: undefined in {share:.0f} % of resamples; label more of the rare cases"
     if units < LEAST_UNITS:
         return _describe_few(units)
@@ -201,54 +206,64 @@ def find_limits(drawn: Floats, units: int, level: float = LEVEL) -> tuple[float,
 
 
 def find_clustered_share(counts: Floats, sizes: Floats, level: float = LEVEL) -> tuple[float, float]:
-    """A Wilson interval for a share whose items come in groups: ``counts`` of ``sizes`` in each group.
+    """Find a Wilson interval for a share whose items come in groups: ``counts`` of ``sizes`` in each group.
 
-    Items are divided by the design effect (how much more the share varies when whole groups are drawn) and by the
-    factor that Student's t with G - 1 degrees of freedom adds to the normal distribution. A share of 0 or 1 shows no
-    variance at all, so there each group counts as one item. Source: E. L. Korn and B. I. Graubard, "Confidence
+    The number of items is divided by the design effect (how much more the share varies when whole groups are drawn) and
+    by the factor that Student's t with G - 1 degrees of freedom adds to the normal distribution. A share of 0 or 1
+    shows no variance at all, so there each group counts as one item. Source: E. L. Korn and B. I. Graubard, "Confidence
     intervals for proportions with small expected number of positive counts estimated from survey data", 1998.
     """
     import numpy as np
     from scipy.special import ndtri
     from scipy.stats import t
 
-    x, n = counts[sizes > 0], sizes[sizes > 0]
-    groups, items, rate = len(n), n.sum(), x.sum() / n.sum()
+    group_counts, group_sizes = counts[sizes > 0], sizes[sizes > 0]
+    groups, items, rate = len(group_sizes), group_sizes.sum(), group_counts.sum() / group_sizes.sum()
     factor = (t.ppf((1 + level) / 2, groups - 1) / ndtri((1 + level) / 2)) ** 2 if groups > 1 else math.inf
     if rate in {0.0, 1.0}:
         effect = items / groups
     else:
-        errors = x - rate * n
-        variance = groups / max(groups - 1, 1) * np.sum(errors**2) / items**2
-        effect = compute_design_effect(variance / (rate * (1 - rate) / items), errors, np.sum(n**2) / items)
-    if math.isinf(factor):
+        errors = group_counts - rate * group_sizes
+        group_variance = groups / max(groups - 1, 1) * np.sum(errors**2) / items**2
+        item_variance = rate * (1 - rate) / items
+        alike_effect = np.sum(group_sizes**2) / items  # of groups whose items are all alike
+        effect = compute_design_effect(group_variance / item_variance, errors, alike_effect)
+    if math.isinf(factor):  # one group alone shows nothing
         return 0.0, 1.0
     effective_items = float(items / (effect * factor))
     return find_interval(min(float(rate) * effective_items, effective_items), effective_items, level)
 
 
 def estimate_clustered_share(counts: Floats, sizes: Floats) -> Estimate:
-    """A share of items that come in groups, with its interval; without one for fewer than 10 groups."""
-    number, groups = int(sizes.sum()), int((sizes > 0).sum())
-    value = float(counts.sum()) / number
+    """Estimate a share of items that come in groups: ``counts`` of ``sizes`` in each group.
+
+    It has no interval if fewer than 10 groups have an item.
+    """
+    items, groups = int(sizes.sum()), int((sizes > 0).sum())
+    value = float(counts.sum()) / items
     if groups < LEAST_UNITS:
-        return Estimate(value=value, of=number, note=_describe_few(groups))
+        return Estimate(value=value, of=items, note=_describe_few(groups))
     low, high = find_clustered_share(counts, sizes)
-    return Estimate(value=value, of=number, low=low, high=high, method="Wilson, of groups")
+    return Estimate(value=value, of=items, low=low, high=high, method="Wilson, of groups")
 
 
 def _describe_few(units: int) -> str:
+    """Write why there is no interval of so few units, which are items or groups."""
     missing = LEAST_UNITS - units
     return f"no interval: {units} items or groups are too few, at least {LEAST_UNITS} are needed; label {missing} more"
 
 
-def make_estimate(value: float, of: int, drawn: Floats, units: int, method: str, *, reason: str) -> Estimate:
-    """A statistic with the limits that its resamples of so many units give; without a value where it is not defined."""
+def make_estimate(value: float, items: int, resampled: Floats, units: int, method: str, *, reason: str) -> Estimate:
+    """Make the estimate of a statistic, with limits from its values in the resamples.
+
+    ``units`` is the number of items or groups that each resample drew. A value that is not finite means that the
+    statistic is not defined, for the given ``reason``.
+    """
     import numpy as np
 
     if not np.isfinite(value):
-        return Estimate(value=None, of=of, note=f"not defined: {reason}")
-    limits = find_limits(drawn, units)
+        return Estimate(value=None, of=items, note=f"not defined: {reason}")
+    limits = _find_limits(resampled, units)
     if isinstance(limits, str):
-        return Estimate(value=value, of=of, note=limits)
-    return Estimate(value=value, of=of, low=limits[0], high=limits[1], method=method)
+        return Estimate(value=value, of=items, note=limits)
+    return Estimate(value=value, of=items, low=limits[0], high=limits[1], method=method)

@@ -122,35 +122,39 @@ def make_slices(
     names = list(dict.fromkeys(kinds))
     if len(names) < 2:
         raise UsageError(f"a comparison of kinds needs at least 2, got {len(names)}; give items of another kind")
-    places = {name: place for place, name in enumerate(names)}
-    kind = np.array([places[name] for name in kinds])
+    numbers = {name: number for number, name in enumerate(names)}
+    item_kinds = np.array([numbers[name] for name in kinds])  # the number of each item's kind
     clusters = None if groups is None else number_groups(groups, len(right))
-    p_values = [_test_kind(right, kind == place, clusters, least_items) for place in range(len(names))]
-    tested = [place for place, part in enumerate(p_values) if part is not None]
-    adjusted = dict(zip(tested, adjust_holm([p_values[place] or 0.0 for place in tested]), strict=True))
+    p_values = [_test_kind(right, item_kinds == number, clusters, least_items) for number in range(len(names))]
+    tested = [number for number, p_value in enumerate(p_values) if p_value is not None]
+    adjusted = dict(zip(tested, adjust_holm([p_values[number] or 0.0 for number in tested]), strict=True))
     slices = [
         Slice(
             name=name,
-            accuracy=_estimate_accuracy(right, kind == place, clusters),
-            rest=float(right[kind != place].mean()),
-            p_value=p_values[place],
-            adjusted=adjusted.get(place),
+            accuracy=_estimate_accuracy(right, item_kinds == number, clusters),
+            rest=float(right[item_kinds != number].mean()),
+            p_value=p_values[number],
+            adjusted=adjusted.get(number),
         )
-        for place, name in enumerate(names)
+        for number, name in enumerate(names)
     ]
-    slices.sort(key=lambda part: (part.p_value is None, part.accuracy.value, part.name))
+    slices.sort(key=lambda kind_slice: (kind_slice.p_value is None, kind_slice.accuracy.value, kind_slice.name))
     return Slices(slices=tuple(slices), tests=len(tested))
 
 
 def _test_kind(right: Floats, inside: NDArray[np.bool_], clusters: Clusters | None, least: int) -> float | None:
-    """Compute the p-value that the items of one kind are right as often as others; ``None`` where there are too few."""
+    """Compute the p-value of the hypothesis that the judge is right on items of one kind as often as on the others.
+
+    ``right`` is 1 for each item on which it is right, else 0; ``inside`` marks the items of the kind. ``None`` where
+    either have fewer than ``least`` items, or too few groups.
+    """
     import numpy as np
     from scipy.stats import fisher_exact
 
     if min(inside.sum(), (~inside).sum()) < least:
         return None
     if clusters is None:
-        table = [[int(right[side].sum()), int((1 - right[side]).sum())] for side in (inside, ~inside)]
+        table = [[int(right[marked].sum()), int((1 - right[marked]).sum())] for marked in (inside, ~inside)]
         return min(1.0, float(fisher_exact(table)[1]))
     codes, _ = clusters
     if min(len(np.unique(codes[inside])), len(np.unique(codes[~inside]))) < LEAST_GROUPS:

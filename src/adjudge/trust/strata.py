@@ -76,22 +76,25 @@ def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, .
     counted = Counter(check_share("scores", score) for score in scores)
     # At 0 and 1 nothing would be expected to be disputed, which no judge earns.
     masses = {score: count * find_deviation(min(max(score, 0.02), 0.98)) for score, count in counted.items()}
-    total, before = sum(masses.values()), 0.0
+    total_mass, lower_mass = sum(masses.values()), 0.0  # lower_mass: of all lower scores
     group_of_score: dict[float, int] = {}
     for score in sorted(masses):
-        group_of_score[score] = min(int(most * (before + masses[score] / 2) / total), most - 1)
-        before += masses[score]
+        group_of_score[score] = min(int(most * (lower_mass + masses[score] / 2) / total_mass), most - 1)
+        lower_mass += masses[score]
     joined = _join_small(group_of_score, counted)
     return tuple(joined[score] for score in scores)
 
 
 def _join_small(group_of_score: dict[float, int], counted: Counter[float]) -> dict[float, int]:
-    """The strata numbered from 0, without any of too few cases."""
-    groups: list[list[float]] = []
+    """Join strata of too few cases with their neighbours, and number them anew from 0.
+
+    Takes and returns the stratum of each score; ``counted`` has the number of cases with each score.
+    """
+    groups: list[list[float]] = []  # the scores of each stratum
     cases: list[int] = []
     for score in sorted(group_of_score):
-        small = bool(groups) and cases[-1] < LEAST_CASES
-        if groups and (small or group_of_score[groups[-1][-1]] == group_of_score[score]):
+        is_small = bool(groups) and cases[-1] < LEAST_CASES
+        if groups and (is_small or group_of_score[groups[-1][-1]] == group_of_score[score]):
             groups[-1].append(score)
             cases[-1] += counted[score]
         else:
@@ -104,7 +107,7 @@ def _join_small(group_of_score: dict[float, int], counted: Counter[float]) -> di
 
 
 def find_deviation(rate: float) -> float:
-    """Return the standard deviation of a label, of which this share is good."""
+    """Return the standard deviation of a label (1 if good, else 0) where this share of labels is good."""
     return math.sqrt(rate * (1 - rate))
 
 
@@ -121,7 +124,7 @@ def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
     check_whole_number("labels", labels, least=1)
     total = min(max(PILOT, math.ceil(PILOT_SHARE * labels)), sum(sizes))
     least = [min(PILOT_EACH, size) for size in sizes]
-    return _share_out(total, sizes, [float(size) for size in sizes], least)
+    return _allocate_total(total, sizes, [float(size) for size in sizes], least)
 
 
 def allocate_labels(
@@ -147,44 +150,52 @@ def allocate_labels(
         check_whole_number("labelled", count, least=0, most=size)
         check_whole_number("good", x, least=0, most=count)
     check_whole_number("labels", labels, least=0)
-    spread = [
+    proportions = [
         size * find_deviation((x + 1) / (count + 2)) for size, count, x in zip(sizes, labelled, good, strict=True)
     ]
     total = min(max(labels, sum(labelled)), sum(sizes))
-    shared = _share_out(total, sizes, spread, list(labelled))
-    return tuple(whole - count for whole, count in zip(shared, labelled, strict=True))
+    targets = _allocate_total(total, sizes, proportions, list(labelled))
+    return tuple(target - count for target, count in zip(targets, labelled, strict=True))
 
 
-def _share_out(total: int, sizes: Sequence[int], parts: Sequence[float], least: Sequence[int]) -> tuple[int, ...]:
-    """``total`` in proportion to ``parts``, with at least ``least`` and at most ``sizes`` in each; whole numbers."""
+def _allocate_total(
+    total: int, sizes: Sequence[int], proportions: Sequence[float], least: Sequence[int]
+) -> tuple[int, ...]:
+    """Divide ``total`` labels among strata in these proportions, as whole numbers.
+
+    Each stratum gets at least its number in ``least``, and at most its size; the others then get less or more.
+    """
     total = max(total, sum(least))
+    # Search the factor of the proportions at which the bounded parts add up to the total.
     low, high = 0.0, 1.0
-    while (
-        sum(_keep_between(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total
-        and high < 1e12
-    ):
+    while sum(_multiply_bounded(high, proportions, least, sizes)) < total and high < 1e12:
         high *= 2
     for _ in range(100):
         middle = (low + high) / 2
-        if sum(_keep_between(middle * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total:
+        if sum(_multiply_bounded(middle, proportions, least, sizes)) < total:
             low = middle
         else:
             high = middle
-    exact = [_keep_between(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)]
-    whole_shares = [math.floor(share + 1e-9) for share in exact]
+    exact = _multiply_bounded(high, proportions, least, sizes)
+    rounded = [math.floor(share + 1e-9) for share in exact]
     # What rounding down left over goes to the largest remainders.
-    for place in sorted(range(len(whole_shares)), key=lambda place: (whole_shares[place] - exact[place], place)):
-        if sum(whole_shares) < total and whole_shares[place] < sizes[place]:
-            whole_shares[place] += 1
-    return tuple(whole_shares)
+    by_remainder = sorted(range(len(rounded)), key=lambda stratum: (rounded[stratum] - exact[stratum], stratum))
+    for stratum in by_remainder:
+        if sum(rounded) < total and rounded[stratum] < sizes[stratum]:
+            rounded[stratum] += 1
+    return tuple(rounded)
 
 
-def _keep_between(value: float, least: int, most: int) -> float:
-    return min(max(value, float(least)), float(most))
+def _multiply_bounded(
+    factor: float, proportions: Sequence[float], least: Sequence[int], most: Sequence[int]
+) -> list[float]:
+    """Multiply each proportion by a factor, and keep the product between its least and its most."""
+    bounds = zip(proportions, least, most, strict=True)
+    return [min(max(factor * proportion, float(low)), float(high)) for proportion, low, high in bounds]
 
 
 def check_sizes(sizes: Sequence[int]) -> None:
-    """Raise ``UsageError`` unless these are the sizes of strata."""
+    """Raise ``UsageError`` for too many strata or none, and for one without a case."""
     if not 0 < len(sizes) <= MOST_STRATA:
         raise UsageError(f"a plan has 1 to {MOST_STRATA} strata, got {show(len(sizes))}; join some", argument="sizes")
     for size in sizes:

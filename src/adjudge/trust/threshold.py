@@ -35,7 +35,7 @@ USEFUL_SHARE = 0.1
 """The share of all cases that a threshold has to release to be of use."""
 
 _MOST_LABELS = 1_000_000
-"""Labels beyond which nobody asks how many it takes."""
+"""The largest number of labels that is estimated; if more are needed, no number is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +120,11 @@ def make_threshold_steps(scores: Iterable[float], *, most: int = MOST_THRESHOLDS
     counts = sorted(Counter(scores).items(), reverse=True)
     released = list(accumulate(number for _, number in counts))
     if len(counts) <= most:
-        places = range(len(counts))
+        indexes = range(len(counts))
     else:
-        wanted = (released[-1] * step / most for step in range(1, most + 1))
-        places = sorted({bisect_left(released, number - 1e-9) for number in wanted})
-    return tuple([ThresholdStep(threshold=counts[place][0], released=released[place]) for place in places])
+        wanted_numbers = (released[-1] * step / most for step in range(1, most + 1))
+        indexes = sorted({bisect_left(released, number - 1e-9) for number in wanted_numbers})
+    return tuple([ThresholdStep(threshold=counts[index][0], released=released[index]) for index in indexes])
 
 
 def find_first_step(
@@ -148,7 +148,11 @@ def find_first_step(
     if risk != "wrong_given_pass":
         return 0
     fewest = 2 * find_fewest_labels(bound, level)
-    return next((place for place, step in enumerate(steps) if step.released * labels >= fewest * cases), len(steps))
+    for index, step in enumerate(steps):
+        # Of the labels, about as large a share is released as of the cases.
+        if step.released * labels >= fewest * cases:
+            return index
+    return len(steps)
 
 
 def find_fewest_labels(bound: float, level: float) -> int:
@@ -189,11 +193,17 @@ def count_labelled(steps: Sequence[ThresholdStep], labelled: Iterable[tuple[floa
         steps: The thresholds to test, as ``make_threshold_steps`` makes them.
         labelled: The score of each labelled case, and whether it is wrong.
     """
-    ascending = [-step.threshold for step in steps]
-    counts = Counter((bisect_left(ascending, -score), wrong) for score, wrong in labelled)
-    wrong = accumulate(counts[place, True] for place in range(len(steps)))
-    right = accumulate(counts[place, False] for place in range(len(steps)))
-    return tuple([LabelledStep(released=x + y, wrong=x) for x, y in zip(wrong, right, strict=True)])
+    negated_thresholds = [-step.threshold for step in steps]  # ascending, as bisect needs them
+    # By the first threshold that releases a case, and by whether it is wrong.
+    counts = Counter((bisect_left(negated_thresholds, -score), is_wrong) for score, is_wrong in labelled)
+    wrong_counts = accumulate(counts[index, True] for index in range(len(steps)))
+    right_counts = accumulate(counts[index, False] for index in range(len(steps)))
+    return tuple(
+        [
+            LabelledStep(released=wrong + right, wrong=wrong)
+            for wrong, right in zip(wrong_counts, right_counts, strict=True)
+        ]
+    )
 
 
 def search_threshold(
@@ -228,71 +238,83 @@ def search_threshold(
     tests: list[ThresholdTest] = []
     certified = None
     for step, count in zip(steps[first:], counts[first:], strict=True):
-        of = count.released if risk == "wrong_given_pass" else labels
         tests.append(
             ThresholdTest(
                 threshold=step.threshold,
                 released=step.released,
                 labels_released=count.released,
                 wrong=count.wrong,
-                p_value=compute_p_value(count.wrong, of, bound),
+                p_value=compute_p_value(count.wrong, _count_base(count, risk, labels), bound),
             )
         )
         if tests[-1].p_value > 1 - level:
             break
         certified = tests[-1]
     useful = _list_useful(steps, counts, cases)
-    impossible = certified is None and bool(useful)
-    impossible = impossible and all(
-        _find_upper_p_value(count.wrong, count.released if risk == "wrong_given_pass" else labels, bound) <= 1 - level
-        for _, count in useful
-    )
+    impossible = False
+    if certified is None and useful:
+        impossible = all(
+            _compute_upper_p_value(count.wrong, _count_base(count, risk, labels), bound) <= 1 - level
+            for _, count in useful
+        )
     needed = None
     if certified is None and useful and not impossible:
         needed = _estimate_labels(useful[0], risk, bound, next_level or level, cases=cases, labels=labels)
     return ThresholdSearch(tests=tuple(tests), certified=certified, impossible=impossible, needed=needed)
 
 
+def _count_base(count: LabelledStep, risk: Risk, labels: int) -> int:
+    """Return the number of labels that a risk is a share of: those that the threshold releases, or all ``labels``."""
+    return count.released if risk == "wrong_given_pass" else labels
+
+
 def compute_p_value(wrong: int, of: int, bound: float) -> float:
-    """Compute the chance of so few wrong labels, or fewer, if exactly the bound were wrong; 1 without a label."""
+    """Compute the chance that ``wrong`` labels or fewer are wrong, of ``of``, if the share ``bound`` of all cases is.
+
+    It is 1 without a label.
+    """
     from scipy.special import bdtr
 
     return float(bdtr(wrong, of, bound)) if of else 1.0
 
 
-def _find_upper_p_value(wrong: int, of: int, bound: float) -> float:
-    """Find the chance of so many wrong labels, or more, if exactly the bound were wrong."""
+def _compute_upper_p_value(wrong: int, labels: int, bound: float) -> float:
+    """Compute the chance that ``wrong`` labels or more are wrong, if the share ``bound`` of all cases is wrong."""
     from scipy.special import bdtrc
 
-    return float(bdtrc(wrong - 1, of, bound)) if wrong else 1.0
+    return float(bdtrc(wrong - 1, labels, bound)) if wrong else 1.0
 
 
 def _list_useful(
     steps: Sequence[ThresholdStep], counts: Sequence[LabelledStep], cases: int
 ) -> list[tuple[ThresholdStep, LabelledStep]]:
-    """List the thresholds that release enough to be of use; the loosest alone where none does."""
+    """List the thresholds that release a tenth of all cases or more, each with its labels; else the loosest alone."""
     pairs = list(zip(steps, counts, strict=True))
-    return [pair for pair in pairs if pair[0].released >= USEFUL_SHARE * cases] or pairs[-1:]
+    useful = [(step, count) for step, count in pairs if step.released >= USEFUL_SHARE * cases]
+    return useful or pairs[-1:]
 
 
 def _estimate_labels(
     useful: tuple[ThresholdStep, LabelledStep], risk: Risk, bound: float, level: float, *, cases: int, labels: int
 ) -> int | None:
-    """Estimate how many labels certify a threshold whose error rate is as it was seen; ``None``: no number does."""
+    """Estimate how many labels certify a threshold, if its error rate stays as its labels show it.
+
+    ``None`` where no number of labels does, because the rate is not below the bound, or too near to it.
+    """
     import numpy as np
     from scipy.special import bdtr
 
     step, count = useful
-    of = count.released if risk == "wrong_given_pass" else labels
-    rate = count.wrong / of if of else 0.0
-    if rate >= bound:
+    base = _count_base(count, risk, labels)
+    error_rate = count.wrong / base if base else 0.0
+    if error_rate >= bound:
         return None
     numbers = np.unique(np.geomspace(1, _MOST_LABELS, 2_000).astype(int))
-    enough = numbers[bdtr(np.floor(rate * numbers + 0.5), numbers, bound) <= 1 - level]
+    enough = numbers[bdtr(np.floor(error_rate * numbers + 0.5), numbers, bound) <= 1 - level]
     if not len(enough):
         return None
     needed = int(enough[0])
     if risk == "wrong_given_pass":
-        # Of what a threshold releases, twice the fewest are asked for, as in ``find_first_step``.
+        # Among the released cases, twice the fewest labels are needed, as in ``find_first_step``.
         needed = math.ceil(max(needed, 2 * find_fewest_labels(bound, level)) * cases / step.released)
     return max(needed, labels + 1)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _COEFFICIENTS = ("macro_precision", "macro_recall", "macro_f1", "f1", "cohen_kappa", "gwet_ac1",
                  "krippendorff_alpha")  # fmt: skip
+"""The coefficients that are estimated, in the order in which ``_estimate_coefficients`` computes them."""
 
 
 def weigh_agreement(
@@ -59,62 +60,71 @@ def weigh_agreement(
     labelled = counts.sum(axis=(1, 2))
     if len(cases) != len(counts) or bool((labelled > cases).any()):
         raise UsageError(f"each stratum needs its size, at least as large as its labels; got {list(sizes)}")
-    held = labelled > 0
-    # Without a stratum that nobody labelled, the others are no census, though each of their cases has a label.
-    whole = whole and bool(held.all() or (labelled[held] < cases[held]).any())
-    counts, cases = counts[held], cases[held]
+    has_labels = labelled > 0
+    # Where a stratum has no label, the others are no census, even if each of their cases has one.
+    whole = whole and bool(has_labels.all() or (labelled[has_labels] < cases[has_labels]).any())
+    counts, cases = counts[has_labels], cases[has_labels]
     shares = _list_shares(agreement)
     estimates: dict[str, Any] = {
         name: _estimate_share(getattr(agreement, name).note, counts, cases, cells, whole=whole)
         for name, cells in shares.items()
     }
     estimates |= _estimate_coefficients(agreement, counts, cases)
-    total = (counts * (cases / counts.sum(axis=(1, 2)))[:, None, None]).sum(axis=0)
-    totals = zip(agreement.confusion.categories, total.sum(axis=1), strict=True)
-    prevalence = {category: float(number / total.sum()) for category, number in totals}
-    of = agreement.confusion.items
+    weighted_table = (counts * (cases / counts.sum(axis=(1, 2)))[:, None, None]).sum(axis=0)
+    truth_totals = zip(agreement.confusion.categories, weighted_table.sum(axis=1), strict=True)
+    prevalence = {category: float(number / weighted_table.sum()) for category, number in truth_totals}
+    items = agreement.confusion.items
     baselines = [
-        replace(baseline, accuracy=Share(count=prevalence[baseline.category] * of, of=of))
+        replace(baseline, accuracy=Share(count=prevalence[baseline.category] * items, of=items))
         for baseline in agreement.baselines
     ]
-    nothing = Estimate(value=None, of=of, note="left out: categories have no order here")
-    ordered = {"linear_kappa": estimates["cohen_kappa"], "quadratic_kappa": estimates["cohen_kappa"]}
-    if len([baseline for baseline in agreement.confusion.categories if baseline is not None]) > 2:
-        ordered = dict.fromkeys(ordered, nothing)
-    changed: dict[str, Any] = {**estimates, **ordered, "baselines": tuple(baselines)}
+    # With two categories weighted kappa is Cohen's, and with more it needs an order, which is not known here.
+    weighted_kappa = estimates["cohen_kappa"]
+    if len([category for category in agreement.confusion.categories if category is not None]) > 2:
+        weighted_kappa = Estimate(value=None, of=items, note="left out: categories have no order here")
+    kappas = {"linear_kappa": weighted_kappa, "quadratic_kappa": weighted_kappa}
+    changed: dict[str, Any] = {**estimates, **kappas, "baselines": tuple(baselines)}
     return replace(agreement, **changed)
 
 
 Cells = tuple["NDArray[np.bool_]", "NDArray[np.bool_]"]
-"""The cells of a table that a share counts, and those it is of; the first are among the second."""
+"""The cells of a confusion table whose items a share counts, and the cells whose items it is a share of."""
 
 
 def _list_shares(agreement: Agreement) -> dict[str, Cells]:
-    """List the cells that each share counts, and those it is of."""
+    """List for each share the cells that it counts, and the cells that it is a share of.
+
+    A row of the table is a true category, a column a category of the judge.
+    """
     import numpy as np
 
     categories = agreement.confusion.categories
     size = len(categories)
-    every, none = np.ones((size, size), dtype=bool), np.zeros((size, size), dtype=bool)
+    all_cells, no_cells = np.ones((size, size), dtype=bool), np.zeros((size, size), dtype=bool)
     good = categories.index(agreement.positive)
-    row, column, caught, wrong, hit = (none.copy() for _ in range(5))
-    row[good], column[:, good], hit[good, good] = True, True, True
+    truly_good, judged_good, caught, truly_bad, both_good = (no_cells.copy() for _ in range(5))
+    truly_good[good], judged_good[:, good], both_good[good, good] = True, True, True
     bad = find_bad(categories, agreement.positive)
-    wrong[bad] = True
+    truly_bad[bad] = True
     caught[np.ix_(bad, bad)] = True
     return {
-        "accuracy": (np.eye(size, dtype=bool), every),
-        "sensitivity": (hit, row),
-        "specificity": (caught, wrong),
-        "precision": (hit, column),
-        "prevalence": (row, every),
-        "judge_rate": (column, every),
+        "accuracy": (np.eye(size, dtype=bool), all_cells),
+        "sensitivity": (both_good, truly_good),
+        "specificity": (caught, truly_bad),
+        "precision": (both_good, judged_good),
+        "prevalence": (truly_good, all_cells),
+        "judge_rate": (judged_good, all_cells),
     }
 
 
 def _estimate_share(reason: str, counts: Floats, cases: Floats, cells: Cells, *, whole: bool) -> Estimate:
-    x, y = (counts * cells[1]).sum(axis=(1, 2)), (counts * cells[0]).sum(axis=(1, 2))
-    return estimate_weighted_share(y, x, counts.sum(axis=(1, 2)), cases, reason=reason, whole=whole)
+    """Estimate the weighted share of the items in the second ``cells`` that are in the first.
+
+    ``counts`` has a confusion table for each stratum, and ``cases`` the strata's sizes.
+    """
+    counted_cells, base_cells = cells
+    base, counted = (counts * base_cells).sum(axis=(1, 2)), (counts * counted_cells).sum(axis=(1, 2))
+    return estimate_weighted_share(counted, base, counts.sum(axis=(1, 2)), cases, reason=reason, whole=whole)
 
 
 def estimate_weighted_share(
@@ -127,68 +137,80 @@ def estimate_weighted_share(
     whole: bool = True,
     level: float = LEVEL,
 ) -> Estimate:
-    """Estimate a ratio of two weighted counts, with the Wilson interval of as many cases as it is worth.
+    """Estimate a ratio of two weighted counts, with the Wilson interval of its effective number of cases.
 
-    Each array has an entry for each stratum: of its ``cases``, ``labelled`` ones were drawn at random, of which ``of``
-    are of the kind that the share is of, and ``counts`` among these are counted. No stratum is without a label.
-    ``reason`` is the note of an estimate that nothing is of. ``whole``: the population is these cases and no more, so
-    what was labelled of it is known (finite population correction); otherwise the cases are a sample themselves. Needs
-    ``adjudge[trust]``.
+    Each array has an entry for each stratum. Of its ``cases``, ``labelled`` ones were drawn at random; of these,
+    ``of`` are of the kind that the share is of, and ``counts`` of them count. Each stratum has a label. Where all
+    ``of`` are 0 there is no value, and ``reason`` is the note. With ``whole`` the population is these cases and no
+    more, so the labelled part of it is known (finite population correction); otherwise the cases are a sample
+    themselves. Needs ``adjudge[trust]``.
     """
     import numpy as np
 
-    y, x, weights = counts, of, cases / labelled
-    items = int(x.sum())
+    weights = cases / labelled
+    items = int(of.sum())
     if not items:
         return Estimate(value=None, of=0, note=reason)
-    rate = float((weights * y).sum() / (weights * x).sum())
-    # Per case: what it adds to the count minus what it adds to the rate's share of those it is counted of. A stratum
-    # in which nothing varied is not known to be all alike: without one more of each kind, large strata with a few rare
-    # errors leave an interval of 95 % a coverage of 46 %.
-    more, fewer, number = y + 1, x - y + 1, labelled + 2
-    mean = (more * (1 - rate) - fewer * rate) / number
-    spread = (more * (1 - rate) ** 2 + fewer * rate**2) / number - mean**2
-    left = 1 - labelled / cases if whole else np.ones(len(cases))
-    variance = float((cases**2 * left * spread / labelled).sum() / (weights * x).sum() ** 2)
-    # Where nothing varied, the labels are worth fewer for being weighed unequally (Kish).
-    plain = float((weights * x).sum() ** 2 / (weights**2 * x).sum())
-    worth = rate * (1 - rate) / variance if 0 < rate < 1 and variance > 1e-15 else plain
-    if whole and not left.any():
+    weighted_total = (weights * of).sum()
+    rate = float((weights * counts).sum() / weighted_total)
+    # A case that counts differs from the rate by 1 - rate, one of the same kind that does not by -rate, and any other
+    # by 0. A stratum in which nothing varied is not known to be all alike: without one case more that counts and one
+    # that does not, large strata with a few rare errors leave an interval of 95 % a coverage of 46 %.
+    counting, not_counting, total = counts + 1, of - counts + 1, labelled + 2
+    mean = (counting * (1 - rate) - not_counting * rate) / total
+    case_variance = (counting * (1 - rate) ** 2 + not_counting * rate**2) / total - mean**2
+    unlabelled_share = 1 - labelled / cases if whole else np.ones(len(cases))
+    variance = float((cases**2 * unlabelled_share * case_variance / labelled).sum() / weighted_total**2)
+    # Where nothing varied, only the unequal weights make the labels worth fewer (Kish).
+    effective_size = float(weighted_total**2 / (weights**2 * of).sum())
+    if 0 < rate < 1 and variance > 1e-15:
+        effective_size = rate * (1 - rate) / variance
+    if whole and not unlabelled_share.any():
         return Estimate(value=rate, of=items, low=rate, high=rate, method="counted")
-    worth = max(worth, 1e-6)
-    low, high = find_interval(min(rate * worth, worth), worth, level)
+    effective_size = max(effective_size, 1e-6)
+    low, high = find_interval(min(rate * effective_size, effective_size), effective_size, level)
     return Estimate(value=rate, of=items, low=low, high=high, level=level, method="Wilson, weighted by strata")
 
 
 def _estimate_coefficients(agreement: Agreement, counts: Floats, cases: Floats) -> dict[str, Estimate]:
-    """The coefficients of the weighted table, with limits of a bootstrap within the strata."""
+    """Estimate the coefficients of the weighted table, with limits of a bootstrap within the strata.
+
+    ``counts`` has a confusion table for each stratum, and ``cases`` the strata's sizes.
+    """
     import numpy as np
 
     categories = agreement.confusion.categories
     size, good = len(categories), categories.index(agreement.positive)
 
     def measure(tables: Floats) -> Floats:
-        either = tables + tables.transpose(0, 2, 1)
-        f1 = divide(2 * tables[:, good, good], either[:, good].sum(axis=1), np.nan)
-        alpha = measure_alpha(either.reshape(len(tables), -1), np.arange(size, dtype=float), "nominal")
+        """Compute every coefficient of each table, one column for each, in the order of ``_COEFFICIENTS``."""
+        # Each pair of labels counted in both orders, so that judge and truth are two raters alike.
+        symmetric = tables + tables.transpose(0, 2, 1)
+        f1 = divide(2 * tables[:, good, good], symmetric[:, good].sum(axis=1), np.nan)
+        alpha = measure_alpha(symmetric.reshape(len(tables), -1), np.arange(size, dtype=float), "nominal")
         macro = measure_macro(tables, categories).T
         return np.stack([*macro, f1, measure_cohen(tables), measure_gwet(tables), alpha], axis=1)
 
     random = np.random.default_rng(agreement.seed)
     labelled = counts.sum(axis=(1, 2))
-    # To scale: a coefficient is of as many items as were labelled, however many they stand for.
+    # The weighted tables are scaled to as many items as were labelled: alpha depends on their number.
     scale = labelled.sum() / cases.sum()
-    drawn = np.zeros((RESAMPLES, size, size))
-    for table, number, of in zip(counts, labelled, cases, strict=True):
-        # One fewer than there are, so that the variance within a stratum is the right one.
-        times = max(int(number) - 1, 1)
-        some = random.multinomial(times, table.ravel() / number, size=RESAMPLES).reshape(-1, size, size)
-        drawn += some * (scale * of / times)
+    resampled_tables = np.zeros((RESAMPLES, size, size))
+    for table, label_count, stratum_cases in zip(counts, labelled, cases, strict=True):
+        # One draw fewer than there are labels, so that the variance within a stratum is the right one.
+        draws = max(int(label_count) - 1, 1)
+        tables = random.multinomial(draws, table.ravel() / label_count, size=RESAMPLES).reshape(-1, size, size)
+        resampled_tables += tables * (scale * stratum_cases / draws)
     values = measure((counts * (scale * cases / labelled)[:, None, None]).sum(axis=0)[None])[0]
-    limits, of = measure(drawn), agreement.confusion.items
+    resampled, items = measure(resampled_tables), agreement.confusion.items
     return {
         name: make_estimate(
-            float(values[at]), of, limits[:, at], of, "bootstrap within strata", reason=getattr(agreement, name).note
+            float(values[column]),
+            items,
+            resampled[:, column],
+            items,
+            "bootstrap within strata",
+            reason=getattr(agreement, name).note,
         )
-        for at, name in enumerate(_COEFFICIENTS)
+        for column, name in enumerate(_COEFFICIENTS)
     }

@@ -15,8 +15,8 @@ from kit.cli import Line
 def test_a_terminal_of_80_columns_shows_every_name(line: Line, monkeypatch: pytest.MonkeyPatch):
     """No answer's name, verdict or criterion is cut off where most people see it first."""
     monkeypatch.setattr("tempfile.tempdir", str(Path.cwd()))
-    monkeypatch.setattr("adjudge.cli.output.draws", lambda: True)
-    monkeypatch.setattr("adjudge.cli.commands.demo.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli.output.can_draw_boxes", lambda: True)
+    monkeypatch.setattr("adjudge.cli.commands.demo.can_draw_boxes", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     out = re.sub(r"\x1b\[[0-9;]*m", "", line("demo").out)
     tables = [text for text in out.splitlines() if text[:1] in "┏┃┡│└"]

@@ -23,7 +23,7 @@ def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
 
 def test_a_terminal_is_shown_the_same_in_short(line: Line, monkeypatch: pytest.MonkeyPatch):
     """Opinion, findings and what could not be seen, without anything that moves it."""
-    monkeypatch.setattr("adjudge.cli.commands.ledger.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli.commands.ledger.can_draw_boxes", lambda: True)
     done = line("ledger", "report", "--ledger", "a.db")
 
     assert done.status == 1
@@ -35,8 +35,8 @@ def test_a_terminal_is_shown_the_same_in_short(line: Line, monkeypatch: pytest.M
 
 def test_a_narrow_terminal_cuts_nothing_off(line: Line, monkeypatch: pytest.MonkeyPatch):
     """A head can be copied from a report, and of a list the digests are left out before the words."""
-    monkeypatch.setattr("adjudge.cli.output.draws", lambda: True)
-    monkeypatch.setattr("adjudge.cli.commands.ledger.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli.output.can_draw_boxes", lambda: True)
+    monkeypatch.setattr("adjudge.cli.commands.ledger.can_draw_boxes", lambda: True)
     head = line("ledger", "head", "--ledger", "a.db").out.strip()
 
     def see(columns: str, *arguments: str) -> str:

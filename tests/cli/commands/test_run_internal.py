@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.cli.commands.run import RunSession, describe, find_status, open_counted
+from adjudge.cli.commands.run import RunSession, describe_progress, find_status, open_counted
 from adjudge.cli.options import DataOptions
 from adjudge.runs import Progress
 from kit import cli
@@ -50,10 +50,11 @@ def test_progress_in_words():
     progress = Progress(
         done=1250, fresh=1000, total=5000, seconds=10.0, outcomes={"passed": 1200, "failed": 50}, cost_usd=0.5
     )
-    assert describe(progress) == "judged 1,250 of 5,000 (25 %), 100.0/s, 38 s left; 50 failed, 1,200 passed; $0.50"
+    line = describe_progress(progress)
+    assert line == "judged 1,250 of 5,000 (25 %), 100.0/s, 38 s left; 50 failed, 1,200 passed; $0.50"
 
     unknown = Progress(done=2, fresh=2, total=None, seconds=4.0, outcomes={"passed": 2}, cost_usd=None)
-    assert describe(unknown) == "judged 2, 0.5/s; 2 passed"
+    assert describe_progress(unknown) == "judged 2, 0.5/s; 2 passed"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_an_interrupt_before_the_run_could_catch_it_says_what_is_kept(
             await session.running
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(RunSession, "go", interrupt)
+    monkeypatch.setattr(RunSession, "judge_and_report", interrupt)
     Path("data.jsonl").write_text('{"content": "good"}\n', "utf-8")
     ran = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", cli.WORDS, "--out", "R")
 

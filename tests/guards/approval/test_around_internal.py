@@ -22,7 +22,7 @@ def test_a_closed_request_is_never_written_as_if_it_were_open(url: str):
         for item, vote in ((closed, None), (open_still, open_still.votes[0])):
             with pytest.raises(LedgerError) as caught:
                 await approvals.ledger.transact(
-                    lambda transaction, item=item, vote=vote: tables.update(transaction.connection, item, vote),
+                    lambda transaction, item=item, vote=vote: tables.update_open(transaction.connection, item, vote),
                     tables=tables.make_tables(),
                 )
             messages.append(str(caught.value))

@@ -29,7 +29,7 @@ def test_closing_gives_up_what_takes_too_long(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     """It waits for deliveries, but not for ever, and leaves nothing behind."""
-    monkeypatch.setattr(approvals_module, "_DRAIN", 0.05)
+    monkeypatch.setattr(approvals_module, "_DRAIN_SECONDS", 0.05)
     deliver(tmp_path, Receiver(hangs=True), ask)
 
     assert "webhook: 1 deliveries were given up" in caplog.text
@@ -38,7 +38,7 @@ def test_closing_gives_up_what_takes_too_long(
 def test_what_waits_is_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch):
     """A receiver that is down does not fill the memory."""
     monkeypatch.setattr(webhooks, "MOST_WAITING", 1)
-    monkeypatch.setattr(approvals_module, "_DRAIN", 0.05)
+    monkeypatch.setattr(approvals_module, "_DRAIN_SECONDS", 0.05)
     receiver = Receiver(hangs=True)
     deliver(tmp_path, receiver, ask_and_approve)
 
@@ -51,7 +51,7 @@ def test_a_receiver_that_is_not_there_stops_nobody(tmp_path: Path, caplog: pytes
     receiver = Receiver()
 
     async def work(approvals: Approvals) -> None:
-        approvals._courier.webhook = Webhook("http://127.0.0.1:1/hook/", secret=KEY, retries=1)  # type: ignore[union-attr]
+        approvals._delivery_queue.webhook = Webhook("http://127.0.0.1:1/hook/", secret=KEY, retries=1)  # type: ignore[union-attr]
         await ask_and_approve(approvals)
 
     deliver(tmp_path, receiver, work)
@@ -71,7 +71,7 @@ def test_nothing_for_this_machine_goes_through_a_proxy(tmp_path: Path, monkeypat
             monkeypatch.setenv("HTTP_PROXY", between.url)
             monkeypatch.setenv("NO_PROXY", "")
             await ask(approvals)
-            await approvals._courier.drain(10)  # type: ignore[union-attr]
+            await approvals._delivery_queue.drain(10)  # type: ignore[union-attr]
 
     deliver(tmp_path, receiver, work)
 

@@ -21,7 +21,7 @@ from kit.wire import FORM
 
 ACCESS = Access(base="", host="host", headers={}, secrets=("sk-secret",))
 ADAPTERS = [
-    OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url="http://host/v1")),
+    OpenAICompatible("m", endpoint=Endpoint(provider=SERVER, base_url="http://host/v1")),
     Anthropic("m"),
     Gemini("m"),
 ]

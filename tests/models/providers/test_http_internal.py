@@ -39,7 +39,7 @@ def model_at(server: Scripted, waits: Waits | None = None, *, url: str | None = 
     """A model of the scripted server, or of another address, whose transport does not really wait."""
     waits = waits or Waits()
     transport = Transport(sleep=waits.sleep, random=lambda: 1.0, clock=waits.clock, wall=waits.clock, **options)
-    return OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url=url or server.url), transport=transport)
+    return OpenAICompatible("m", endpoint=Endpoint(provider=SERVER, base_url=url or server.url), transport=transport)
 
 
 def ask(*steps, **options) -> tuple[str | ModelError, Scripted, list[float]]:
@@ -475,8 +475,8 @@ def test_a_private_ca_is_taken_from_the_environment(monkeypatch, tmp_path, requi
         context.load_cert_chain(certificate)
         waits = Waits()
         async with serve(GOOD, ssl=context) as server:
-            place = Endpoint(provider=SERVER, base_url=server.url.replace("http:", "https:"))
-            async with OpenAICompatible("m", place=place, transport=Transport(sleep=waits.sleep)) as model:
+            endpoint = Endpoint(provider=SERVER, base_url=server.url.replace("http:", "https:"))
+            async with OpenAICompatible("m", endpoint=endpoint, transport=Transport(sleep=waits.sleep)) as model:
                 try:
                     return (await model.complete(PLAIN)).text, waits.seconds
                 except ModelError as refusal:

@@ -38,7 +38,7 @@ def test_a_file_that_ends_in_the_middle_of_a_line_is_fetched_again(kind: str):
 @every_provider
 def test_a_batch_that_does_not_end_in_time_is_overdue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
     """The run ends and says so; its requests are sent again only when that is said."""
-    monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE", -10 * 86_400.0)
+    monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE_SECONDS", -10 * 86_400.0)
     with serve(kind, words=("rearranging",), looks=1_000_000) as server:
         with pytest.raises(AdjudgeError, match="overdue"):
             go(server, make_cases(5), tmp_path / "R")
@@ -48,7 +48,7 @@ def test_a_batch_that_does_not_end_in_time_is_overdue(tmp_path: Path, monkeypatc
         [kept] = list_batches(tmp_path / "R")
         assert (kept.state, "rearranging" in kept.message) == ("waiting", True)
 
-        monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE", 3_600.0)
+        monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE_SECONDS", 3_600.0)
         server.words, server.looks = (), 0
         done = go(server, make_cases(5), tmp_path / "R", resume=True)
         assert len(server.jobs) == 1
@@ -60,7 +60,7 @@ def test_a_batch_whose_results_are_gone_is_sent_again_when_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
     """Providers delete results after some weeks. Then the run ends as with any batch that is overdue."""
-    monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE", -10 * 86_400.0)
+    monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE_SECONDS", -10 * 86_400.0)
     with serve(kind, gone=1, looks=0) as server:
         for resume in (False, True):
             with pytest.raises(AdjudgeError, match="overdue"):
@@ -68,7 +68,7 @@ def test_a_batch_whose_results_are_gone_is_sent_again_when_that_is_said(
         [kept] = list_batches(tmp_path / "R")
         assert (kept.state, "deleted" in kept.message) == ("ended", True)
 
-        monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE", 3_600.0)
+        monkeypatch.setattr("adjudge.runs.batch.dispatcher.OVERDUE_SECONDS", 3_600.0)
         done = go(server, make_cases(5), tmp_path / "R", resume=True, batch=options(pay_again=True))
         assert len(server.jobs) == 2
     assert done.counts["undecided"] == 0

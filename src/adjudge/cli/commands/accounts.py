@@ -17,7 +17,7 @@ from adjudge.cli.commands.keys import (
     read_permissions,
     use_database,
 )
-from adjudge.cli.commands.ledger import Place
+from adjudge.cli.commands.ledger import LedgerUrl
 from adjudge.cli.commands.serve import check_installed
 from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import add_row, make_table, note, show_drawing, write_json
@@ -43,7 +43,7 @@ def add(
     approver: ApproverName = None,
     rater: RaterName = None,
     config: option.ConfigFile = None,
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
 ) -> int:
     """Add an account. NAME is what the person types to sign in.
 
@@ -59,13 +59,15 @@ def add(
     permissions = read_permissions(configuration, scope, gate, approver, rater)
     password = read_password()
     use_database(
-        configuration, ledger, lambda opened: add_account(opened, name=name, password=password, permissions=permissions)
+        configuration,
+        ledger,
+        lambda database: add_account(database, name=name, password=password, permissions=permissions),
     )
     note(f"account {flatten(name, 80)} is added")
     return DONE
 
 
-def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
+def change_password(name: _Name, config: option.ConfigFile = None, ledger: LedgerUrl = None) -> int:
     """Set another password and end all sessions of the account.
 
     $ adjudge accounts password mara
@@ -74,12 +76,12 @@ def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place
     from adjudge.server.accounts import set_password
 
     configuration, password = read_config(config), read_password()
-    use_database(configuration, ledger, lambda opened: set_password(opened, name, password))
+    use_database(configuration, ledger, lambda database: set_password(database, name, password))
     note(f"account {flatten(name, 80)} has another password, and its sessions are ended")
     return DONE
 
 
-def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
+def disable(name: _Name, config: option.ConfigFile = None, ledger: LedgerUrl = None) -> int:
     """Let an account sign in no more, and end its sessions. What it decided stays.
 
     $ adjudge accounts disable mara
@@ -87,12 +89,12 @@ def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None)
     check_installed()
     from adjudge.server.accounts import disable_account
 
-    use_database(read_config(config), ledger, lambda opened: disable_account(opened, name))
+    use_database(read_config(config), ledger, lambda database: disable_account(database, name))
     note(f"account {flatten(name, 80)} is disabled, and its sessions are ended")
     return DONE
 
 
-def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
+def enable(name: _Name, config: option.ConfigFile = None, ledger: LedgerUrl = None) -> int:
     """Let a disabled account sign in again, with its old password.
 
     $ adjudge accounts enable mara
@@ -100,12 +102,12 @@ def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) 
     check_installed()
     from adjudge.server.accounts import enable_account
 
-    use_database(read_config(config), ledger, lambda opened: enable_account(opened, name))
+    use_database(read_config(config), ledger, lambda database: enable_account(database, name))
     note(f"account {flatten(name, 80)} is enabled")
     return DONE
 
 
-def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
+def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: LedgerUrl = None) -> int:
     """List accounts, with what each may do.
 
     $ adjudge accounts list
@@ -129,9 +131,9 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
 
 
 def read_password() -> str:
-    """A password from the terminal, asked for twice and not shown, or the first line of standard input.
+    """Read a password: from the terminal, asked for twice and not shown, or else the first line of standard input.
 
-    Raises ``UsageError`` where there is none, or the two differ.
+    Raises ``UsageError`` if standard input is empty, or the two passwords differ.
     """
     if not sys.stdin.isatty():
         line = sys.stdin.readline().rstrip("\r\n")

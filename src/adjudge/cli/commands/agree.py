@@ -1,4 +1,4 @@
-"""``adjudge agree``: the trust that a judge deserves, measured against people."""
+"""``adjudge agree``: measure how well a judge agrees with people, and what people would pass."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from adjudge.measurement.measurement import Measurement
 
 _LISTED = 10
-"""Disagreements in the terminal, where nobody says how many."""
+"""Disagreements of each sort that are shown without ``--top``."""
 
-_MOST = 2_000
+_MOST_LISTED = 2_000
+"""Disagreements of each sort that a measurement keeps at most."""
 
 
 def agree(
@@ -69,15 +70,15 @@ def agree(
     """
     _check(html, top, epsilon, as_json=as_json, markdown=markdown, alternative=alternative)
     check_target(measuring.target, measuring.labels_are)
-    method = read_limits(measuring.limits)
-    most = _MOST if top is None else top
+    interval_method = read_limits(measuring.limits)
+    most_disagreements = _MOST_LISTED if top is None else top
     with show_progress("comparing"):
         handicap = {} if epsilon is None else {"epsilon": epsilon}
         options = {"criterion": criterion, "by": by, "target": measuring.target, "alternative": alternative, **handicap}
         options |= {
             "labels_are_random": measuring.labels_are == "random",
-            "limits": method,
-            "most_disagreements": min(most, _MOST),
+            "limits": interval_method,
+            "most_disagreements": min(most_disagreements, _MOST_LISTED),
         }
         measurements = _measure(source, labels, judge, **options)
     if html is not None:
@@ -104,37 +105,39 @@ def agree(
 def _check(
     html: Path | None, top: int | None, epsilon: float | None, *, as_json: bool, markdown: bool, alternative: bool
 ) -> None:
-    """Raise ``UsageError`` in the words of the command line."""
+    """Raise ``UsageError`` for options that have a wrong value or contradict each other."""
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     if html == Path("-"):
         raise UsageError("--html writes a file, and - is standard output; name a file")
     if top is not None:
-        check_whole_number("top", top, least=0, most=_MOST)
+        check_whole_number("top", top, least=0, most=_MOST_LISTED)
     if epsilon is not None and not alternative:
         raise UsageError("--epsilon is the handicap of --alternative; give both, or leave it out")
 
 
 def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
-    """Measure the judge of a run, or judges whose verdicts are in a file.
+    """Measure the judge of a run, or the judges whose verdicts are in a file, with the options of the measurement.
 
-    Raises ``UsageError`` for ``--judge`` with a run.
+    That somebody looked at a run's measurement is recorded in its folder. Raises ``UsageError`` for ``--judge`` with a
+    run.
     """
     from adjudge.measurement.decision import record_look
     from adjudge.measurement.measure import make_measurement
     from adjudge.measurement.verdict_file import measure_file
     from adjudge.runs.folder import open_run
 
-    decisions = read_labels(labels)
+    people_labels = read_labels(labels)
     if source.is_dir():
         if judge is not None:
             raise UsageError("--judge is for a FILE: the verdicts of a run are those of its own judge; leave it out")
         with open_run(source) as run:
-            measurement = make_measurement(run, labels=decisions, **options)  # type: ignore[arg-type] - checked by name
+            measurement = make_measurement(run, labels=people_labels, **options)  # type: ignore[arg-type] - checked by name
             record_look(run, measurement, by="agree")
         return (measurement,)
-    return measure_file(source, judge=judge, labels=decisions or (), **options)  # type: ignore[arg-type] - checked by name
+    return measure_file(source, judge=judge, labels=people_labels or (), **options)  # type: ignore[arg-type] - checked by name
 
 
 def _gather(measurements: Sequence[Measurement]) -> dict[str, object]:
+    """Return the measurements of several judges as one JSON document."""
     return {"schema": "adjudge/measurements/1", "measurements": [measurement.to_dict() for measurement in measurements]}

@@ -1,4 +1,4 @@
-"""``adjudge approvals``: requests to people, and their decisions, each as the operating system's user.
+"""``adjudge approvals``: list and show requests for approval, and decide them as the operating system's user.
 
 Whose vote counts is decided in ``guards/approval/votes.py`` (``find_refusal``).
 """
@@ -19,7 +19,16 @@ from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, name_option
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.ledger_lines import describe_entry
-from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json, write_screen
+from adjudge.cli.output import (
+    add_row,
+    can_draw_boxes,
+    make_table,
+    note,
+    print_line,
+    show_drawing,
+    write_json,
+    write_screen,
+)
 from adjudge.cli.spelling import repeat_options
 from adjudge.config.file import read_config
 from adjudge.config.gates import is_secret_missing, open_approvals
@@ -49,35 +58,38 @@ if TYPE_CHECKING:
     from adjudge.result import JudgeResult
 
 
-_SHORT = 12
-"""Characters of an id's end: its random part, with which it can be named."""
-
-_LONGEST = 100
+_ID_END = 12
+"""Characters of an id's end that a table shows: its random part, by which a command can name it."""
 
 
 def draw_approvals(approvals: Sequence[Approval]) -> None:
-    """A table of requests; where no person looks, a line each, with a tab between its fields."""
+    """Print requests for approval as a table on a terminal, and elsewhere as lines of fields with tabs.
+
+    There is a column for the status unless all of them are open.
+    """
     now = datetime.now(UTC)
-    several = len({approval.status for approval in approvals}) > 1 or approvals[0].status != "open"
-    columns = ("id", *["status"] * several, "what", "tool or gate", "who may decide", "asked", "expires in", "score")
-    if not draws():
+    shows_status = len({approval.status for approval in approvals}) > 1 or approvals[0].status != "open"
+    status_column = ["status"] if shows_status else []
+    columns = ("id", *status_column, "what", "tool or gate", "who may decide", "asked", "expires in", "score")
+    if not can_draw_boxes():
         print_line("\t".join(columns))
         for approval in approvals:
-            print_line("\t".join(_list_cells(approval, approval.id, now, several=several)))
+            print_line("\t".join(_format_cells(approval, approval.id, now, shows_status=shows_status)))
         return
     table = make_table("", columns, whole=1)
     for approval in approvals:
-        add_row(table, *_list_cells(approval, approval.id[-_SHORT:], now, several=several))
+        add_row(table, *_format_cells(approval, approval.id[-_ID_END:], now, shows_status=shows_status))
     show_drawing(table)
     note("adjudge approvals show ID shows one; the end of an id, as here, will do")
 
 
-def _list_cells(approval: Approval, ident: str, now: datetime, *, several: bool) -> list[str]:
-    """List the fields of a request, each in one line without tabs."""
+def _format_cells(approval: Approval, shown_id: str, now: datetime, *, shows_status: bool) -> list[str]:
+    """Format a request as the cells of a row, each on one line and without tabs."""
     score = "-" if approval.score is None else format_score(approval.score)
     asked = f"{_format_seconds((now - approval.created_at).total_seconds())} ago"
     texts = [make_title(approval), find_action(approval), _describe_voters(approval), asked]
-    cells = [ident, *[approval.status] * several, *texts, _format_time_left(approval, now), score]
+    status_cell = [approval.status] if shows_status else []
+    cells = [shown_id, *status_cell, *texts, _format_time_left(approval, now), score]
     return [" ".join(clean(cell, keep_lines=False).split()) for cell in cells]
 
 
@@ -91,98 +103,113 @@ def print_approval(
     call: CallHistory | None = None,
     page: str = "",
 ) -> None:
-    """Everything that is needed to decide a request, and what has been said to it.
+    """Print everything that a person needs to decide a request, and the entries of the ledger about it so far.
 
-    ``page`` is the address of its page, for a request that the command does not approve.
+    ``pending`` is the gate's decision that waits for the request, and ``gaps`` are the reasons for which it cannot be
+    approved. ``call`` is what the agent's run did before. ``page`` is the address of the request's page, where only
+    that, and no command, can approve it.
     """
-    for name, text in (*_list_facts(approval), *_list_use(pending)):
+    for name, text in (*_list_facts(approval), *_list_pending_facts(pending)):
         if name == "message" and describe_blanks(text):
-            _print_change(name, "as it was given")
-            _print_exact(text)
+            _print_field(name, "as it was given")
+            _print_text_with_marks(text)
         else:
-            _print_change(name, text)
+            _print_field(name, text)
     if approval.content is None:
-        _print_change("content", "not kept here; its digest is the subject")
+        _print_field("content", "not kept here; its digest is the subject")
     else:
-        same = digest_text(approval.content) == approval.subject
-        _print_change("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
-        _print_exact(approval.content)
+        is_unchanged = digest_text(approval.content) == approval.subject
+        origin = "as it was judged" if is_unchanged else "not as it was judged: redacted, or changed since"
+        _print_field("content", origin)
+        _print_text_with_marks(approval.content)
     for effect in list_effects(approval.metadata):
-        _print_change("effect", f"{effect} (declared for this tool by whoever runs the guard)")
+        _print_field("effect", f"{effect} (declared for this tool by whoever runs the guard)")
     _print_judged_with(approval, pending)
-    for name, text in () if call is None else _list_call(call):
-        _print_change(name, text)
+    for name, text in () if call is None else _list_call_history(call):
+        _print_field(name, text)
     for entry in history:
-        _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
+        _print_field(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
     if approval.status == "open":
-        for name, text in _list_ways(approval, pending, gaps, place, page):
-            _print_change(name, text)
+        for name, text in _list_how_to_decide(approval, pending, gaps, place, page):
+            _print_field(name, text)
 
 
-def _list_ways(
+def _list_how_to_decide(
     approval: Approval, pending: PendingDecision | None, gaps: Sequence[Gap], place: LedgerPlace | None, page: str
 ) -> Iterator[tuple[str, str]]:
-    """List how this request can be decided, each way as it can be typed or opened."""
-    decide = f"{approval.id} --reason WHY{_repeat_place(place)}"
+    """Yield how an open request can be approved and denied: a name, and the command to type or the page to open.
+
+    A request that an agent's harness made is approved on its page, because the agent could run the command itself.
+    """
+    arguments = f"{approval.id} --reason WHY{_repeat_options(place)}"
     harness = _find_harness(pending)
     for gap in gaps:
         yield "incomplete", f"it cannot be approved: {gap.what} {gap.remedy.removesuffix('.')}"
     if not gaps and harness is None:
-        yield "to approve", f"adjudge approvals approve {decide} --seen {digest_shown(approval)[:_SEEN]}"
+        seen = digest_shown(approval)[:_DIGEST_CHARACTERS]
+        yield "to approve", f"adjudge approvals approve {arguments} --seen {seen}"
     elif not gaps:
         yield "to approve", f"{page} (run adjudge serve); {quote(harness)} asked, and its agent could run a command"
-    yield "to deny", f"adjudge approvals deny {decide}"
+    yield "to deny", f"adjudge approvals deny {arguments}"
 
 
 def _print_judged_with(approval: Approval, pending: PendingDecision | None) -> None:
-    """Task, context and reference, which were judged too; and which of them the gate did not get."""
-    judged_with = None if pending is None else list_judged_with(pending.decision.basis)
+    """Print the task, the context and the reference with which a content was judged, or that there was none."""
+    judged_digests = None if pending is None else list_judged_with(pending.decision.basis)
     for name in CONTEXT:
         if name in approval.texts:
             text = approval.texts[name]
-            same = judged_with is None or judged_with.get(name) == digest_text(text)
-            _print_change(name, "as it was handed to the judge" if same else "redacted, as the judge was shown it")
-            _print_exact(text)
-        elif judged_with is not None:
-            _print_change(name, "judged with, and not kept here" if name in judged_with else "the gate got none")
+            is_unchanged = judged_digests is None or judged_digests.get(name) == digest_text(text)
+            origin = "as it was handed to the judge" if is_unchanged else "redacted, as the judge was shown it"
+            _print_field(name, origin)
+            _print_text_with_marks(text)
+        elif judged_digests is not None:
+            _print_field(name, "judged with, and not kept here" if name in judged_digests else "the gate got none")
 
 
-def _list_call(call: CallHistory) -> Iterator[tuple[str, str]]:
-    """List what the agent's run did before this call, and last of all what the agent says about it."""
+def _list_call_history(call: CallHistory) -> Iterator[tuple[str, str]]:
+    """Yield facts about what the agent's run did before this call, each with its name; the agent's remarks are last."""
     yield "run", call.run_id
     yield "hour before", f"other requests for approval: {call.requests}; calls allowed: {len(call.allowed)}"
-    for done in call.allowed:
-        yield "allowed", f"{_format_time(done.at)}  {done.title}, by {done.decided_by}"
+    for allowed_call in call.allowed:
+        time = _format_time(allowed_call.at)
+        yield "allowed", f"{time}  {allowed_call.title}, by {allowed_call.decided_by}"
     if call.before:
         yield "before", "; ".join(f"{name} {text}" for name, text in call.before.items())
     for name, text in call.remarks.items():
         yield "agent says", f"{name}: {text}"
 
 
-_MOST_PLACES = 12
+_MOST_BLANKS = 12
+"""Places of white space that are listed below a text."""
 
 
-def _print_exact(text: str) -> None:
-    """A text that is decided upon, to the last blank: what would not be seen is marked, and its places are named."""
+def _print_text_with_marks(text: str) -> None:
+    """Print a text that a person decides about, with marks on white space that would not be seen.
+
+    Below the text, the line and the column of each mark are listed.
+    """
     for line in text.split("\n"):
-        write_screen("".join(("  | ", *map(_draw_part, split_blanks(line)), "\n")))
-    places = [f"{_name_part(part)} at {line}:{column}" for line, column, part in list_blanks(text)]
-    if places:
-        more = len(places) - _MOST_PLACES
-        shown = "; ".join(places[:_MOST_PLACES]) + (f"; and {more:,} more" if more > 0 else "")
-        _print_change("white space", f"{shown} (line:column)")
+        write_screen("".join(("  | ", *map(_mark_blank, split_blanks(line)), "\n")))
+    positions = [f"{_describe_blank(part)} at {line}:{column}" for line, column, part in list_blanks(text)]
+    if positions:
+        more = len(positions) - _MOST_BLANKS
+        shown = "; ".join(positions[:_MOST_BLANKS]) + (f"; and {more:,} more" if more > 0 else "")
+        _print_field("white space", f"{shown} (line:column)")
 
 
-def _draw_part(part: TextPart) -> str:
+def _mark_blank(part: TextPart) -> str:
+    """Return a part of a text as it is printed: blanks underlined on a terminal, tabs and codes with a mark."""
     text = clean(part.text)
     if part.kind == "blanks":
-        return f"\x1b[4m{text}\x1b[24m" if draws() else text
+        return f"\x1b[4m{text}\x1b[24m" if can_draw_boxes() else text  # underlined
     if part.kind == "code":
         return f"[{part.mark}]"
     return f"→{text}" if part.kind == "tab" else text
 
 
-def _name_part(part: TextPart) -> str:
+def _describe_blank(part: TextPart) -> str:
+    """Describe the white space of a part: the number of blanks, a tab, or a code such as ``U+00A0``."""
     if part.kind == "blanks":
         return "1 blank" if len(part.text) == 1 else f"{len(part.text):,} blanks"
     return "a tab (→)" if part.kind == "tab" else part.mark
@@ -195,8 +222,8 @@ def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
     yield "may decide", _describe_voters(approval)
     yield "asked", _format_time(approval.created_at)
     yield "expires", _describe_expiry(approval)
-    more = {"gate": approval.gate, "execution": approval.execution, "message": approval.message}
-    yield from ((name, text) for name, text in more.items() if text)
+    optional_facts = {"gate": approval.gate, "execution": approval.execution, "message": approval.message}
+    yield from ((name, text) for name, text in optional_facts.items() if text)
     if approval.audit:
         yield "audit", "approve: it was right to let this through; deny: it should have been stopped"
     else:
@@ -208,28 +235,32 @@ def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
         yield "judge first", approval.first_said
 
 
-def _list_use(pending: PendingDecision | None) -> Iterator[tuple[str, str]]:
-    """Yield, each with a name, the HTTP request that is held back, and when the approval was used."""
+def _list_pending_facts(pending: PendingDecision | None) -> Iterator[tuple[str, str]]:
+    """Yield facts about what waits for the approval, each with its name.
+
+    They are the HTTP request that is held back, if it is one, and the time at which the approval was used.
+    """
     if pending is None:
         return
-    about = pending.decision.metadata
+    metadata = pending.decision.metadata
     if _is_over_http(pending):
-        yield "held back", f"a request over HTTP: {about.get('method', '')} {about.get('path', '')}"
+        yield "held back", f"a request over HTTP: {metadata.get('method', '')} {metadata.get('path', '')}"
     if pending.used_at is not None:
         yield "used", f"{_format_time(pending.used_at)}, entry {pending.used_seq}"
 
 
 def _is_over_http(pending: PendingDecision) -> bool:
+    """Return whether the content that is held back is an HTTP request."""
     return pending.decision.basis.get("http") is not None
 
 
-def _repeat_place(place: LedgerPlace | None) -> str:
-    """The options that named the ledger and the configuration, so that a proposed command can be typed as it is."""
+def _repeat_options(place: LedgerPlace | None) -> str:
+    """Write the options that name the ledger and the configuration, for a command that is proposed to the user."""
     return "" if place is None else repeat_options(ledger=place.ledger, config=place.config)
 
 
 def _list_judgement(result: JudgeResult) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a judge's result, each with its name."""
+    """Yield the parts of a judge's result, each with its name: criteria, rules, reasoning, seats and warnings."""
     for criterion in result.criteria:
         score, needed = format_apart(criterion.score, criterion.threshold)
         score = "-" if criterion.score is None else score
@@ -238,8 +269,8 @@ def _list_judgement(result: JudgeResult) -> Iterator[tuple[str, str]]:
         yield "criterion", f"{name_mark(criterion, '-')}  {score}{needs}  {criterion.name}{reason}"
         yield from (("  quoted", text) for text in criterion.evidence)
     for rule in result.rule_results:
-        word = "pass" if rule.passed else rule.severity
-        yield "rule", f"{word}  {rule.name}" + (f": {rule.message}" if rule.message and not rule.passed else "")
+        mark = "pass" if rule.passed else rule.severity
+        yield "rule", f"{mark}  {rule.name}" + (f": {rule.message}" if rule.message and not rule.passed else "")
     if result.reasoning:
         yield "reasoning", result.reasoning
     for text in result.suggestions:
@@ -250,24 +281,28 @@ def _list_judgement(result: JudgeResult) -> Iterator[tuple[str, str]]:
     yield from (("warning", text) for text in describe_models(result))
 
 
-def _print_change(name: str, text: str) -> None:
+def _print_field(name: str, text: str) -> None:
+    """Print a line with a name in its first column and a text in its second."""
     print_line(f"{clean(name, keep_lines=False):<13}{clean(text, keep_lines=False)}")
 
 
 def _describe_voters(approval: Approval) -> str:
+    """Describe who may decide a request: one name, or "2 of" several names where two have to approve."""
     names = ", ".join(approval.approvers)
     return names if len(approval.approvers) == 1 else f"{approval.required} of {names}"
 
 
 def _describe_expiry(approval: Approval) -> str:
+    """Describe when a request expires, and what happens to it then."""
     if approval.expires_at is None:
         return "never"
-    then = "approved by policy" if approval.on_expiry == "approve" else "denied"
-    left = f", in {_format_time_left(approval, datetime.now(UTC))}" if approval.status == "open" else ""
-    return f"{_format_time(approval.expires_at)}{left}; then it is {then}"
+    outcome = "approved by policy" if approval.on_expiry == "approve" else "denied"
+    time_left = f", in {_format_time_left(approval, datetime.now(UTC))}" if approval.status == "open" else ""
+    return f"{_format_time(approval.expires_at)}{time_left}; then it is {outcome}"
 
 
 def _format_time_left(approval: Approval, now: datetime) -> str:
+    """Format the time until a request expires; "-" for a request that is closed already."""
     if approval.status != "open":
         return "-"
     if approval.expires_at is None:
@@ -276,6 +311,7 @@ def _format_time_left(approval: Approval, now: datetime) -> str:
 
 
 def _format_seconds(seconds: float) -> str:
+    """Format a duration in the largest unit of which it has at least two, rounded down."""
     seconds = max(0.0, seconds)
     for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * unit:
@@ -283,19 +319,16 @@ def _format_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _format_time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def _format_time(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 T = TypeVar("T")
 
 _MOST_HOURS = 8_760
+"""Hours for which a signed link can be opened at most: a year."""
 
-_SEEN = 12
+_DIGEST_CHARACTERS = 12
 """Characters of a digest that `show` prints, and that --seen needs at least."""
 
 _STATUSES = ("open", "approved", "denied", "all")
@@ -335,10 +368,10 @@ def list_approvals(
     elif approvals:
         draw_approvals(approvals)
     else:
-        whose = "" if approver is None else f", for {quote(approver)} to decide"
-        which = "" if status == "all" else f" that are {status}"
-        what = "audits" if audits else "requests"
-        note(f"no {what}{which}{whose}" + ("; --status all shows every one" if which else ""))
+        for_approver = "" if approver is None else f", for {quote(approver)} to decide"
+        of_status = "" if status == "all" else f" that are {status}"
+        noun = "audits" if audits else "requests"
+        note(f"no {noun}{of_status}{for_approver}" + ("; --status all shows every one" if of_status else ""))
 
 
 def show_approval(
@@ -365,15 +398,15 @@ def show_approval(
     approval, history, pending, gaps, call = _run_with_approvals(place, find)
     if as_json:
         entries = [entry.to_dict() for entry in history]
-        about = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
-        write_json({"schema": "adjudge/approval-history/1", **about})
+        members = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
+        write_json({"schema": "adjudge/approval-history/1", **members})
     else:
-        page = "" if _find_harness(pending) is None else _find_page(place, approval)
+        page = "" if _find_harness(pending) is None else _make_page_url(place, approval)
         print_approval(approval, history, pending, gaps=gaps, place=place, call=call, page=page)
 
 
-def _find_page(place: LedgerPlace, approval: Approval) -> str:
-    """Find the address of a request's page on the server of this configuration."""
+def _make_page_url(place: LedgerPlace, approval: Approval) -> str:
+    """Make the address of a request's page on the server of the configuration."""
     from adjudge.config.server import read_server
 
     return f"{read_server(read_config(place.config)).base_url}/approvals/{approval.id}"
@@ -443,9 +476,9 @@ def wait(
         raise UsageError(f"--timeout is a number of seconds from 0 on, got {timeout}")
 
     async def work(approvals: Approvals) -> tuple[Approval, bool | None, PendingDecision | None]:
-        """Return the request, the answer (``None`` where none came in time), and what waits for the request."""
+        """Return the request, whether it was approved (``None``: not decided in time), and the decision that waits."""
         approval_id = await approvals.find(ident)
-        # Not the table's word: what the ledger does not confirm is nothing to go on with.
+        # The status in the table of requests is not enough: ``approvals.wait`` also checks that the ledger confirms it.
         answer = None
         if timeout != 0 or (await approvals.get(approval_id)).status != "open":
             with suppress(TimeoutError):
@@ -456,7 +489,7 @@ def wait(
         return approval, approved, await _find_pending(approvals, approval)
 
     approval, approved, pending = _run_with_approvals(place, work)
-    _print_approval(approval, pending, place, as_json=as_json)
+    _print_outcome(approval, pending, place, as_json=as_json)
     return UNDECIDED if approved is None else DONE if approved else FAILED
 
 
@@ -550,13 +583,13 @@ def _decide(
     by = find_user()
 
     async def work(approvals: Approvals) -> tuple[Approval, PendingDecision | None]:
-        """Return the request after the vote, and what waits for it.
+        """Cast the vote, and return the request after it, and the gate's decision that waits for the request.
 
-        A refusal for want of authority is raised again with the names of those who may decide.
+        If the user may not decide the request, the refusal is raised with the names of those who may.
         """
         approval_id = await approvals.find(ident)
         if approved:
-            await _check_asked_elsewhere(approvals, approval_id)
+            await _check_not_asked_by_hook(approvals, approval_id)
         try:
             decided = await cast_vote(
                 approvals,
@@ -571,20 +604,23 @@ def _decide(
         except DecisionRefused as error:
             if error.because != "unauthorised":
                 raise
-            who = ", ".join((await approvals.get(approval_id)).approvers)
-            explanation = f"{who} may decide this, and the command decides as the account it runs under"
+            approvers = ", ".join((await approvals.get(approval_id)).approvers)
+            explanation = f"{approvers} may decide this, and the command decides as the account it runs under"
             raise DecisionRefused(f"{explanation}: ", error, because=error.because) from None
         return decided, await _find_pending(approvals, decided)
 
     approval, pending = _run_with_approvals(place, work, decides=True)
     if not as_json:
-        word = "approves" if approved else "denies"
-        print_line(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
-    _print_approval(approval, pending, place, as_json=as_json)
+        verb = "approves" if approved else "denies"
+        print_line(f"approval {approval.id}: {by} {verb}, entry {approval.votes[-1].seq}")
+    _print_outcome(approval, pending, place, as_json=as_json)
 
 
-async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None:
-    """Raise ``UsageError`` for what a hook on this machine asked: the agent that it is about could approve it here."""
+async def _check_not_asked_by_hook(approvals: Approvals, approval_id: str) -> None:
+    """Raise ``UsageError`` for a request that a hook on this machine made about a call of an agent.
+
+    The agent could run this command too, and so approve its own call.
+    """
     harness = _find_harness(await approvals.pending(approval_id))
     if harness is not None:
         raise UsageError(
@@ -595,74 +631,87 @@ async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None
 
 
 def _find_harness(pending: PendingDecision | None) -> str | None:
-    """Find the harness that asked for an agent on this machine, where it must not be approved by a command."""
+    """Find the name of the agent's harness whose hook made a request that no command on this machine may approve.
+
+    ``None`` for every other request.
+    """
     call = None if pending is None else pending.decision.metadata.get("call")
     harness = call.get("harness") if isinstance(call, Mapping) else None
     return None if harness is None else str(harness)
 
 
 def _complete_digest(seen: str, approval: Approval, by: str, *, approved: bool) -> str:
-    """The whole digest of what a request shows where ``seen`` is its beginning; else ``seen``, which is refused."""
+    """Complete the beginning of a digest that ``--seen`` gives to the whole digest of what the request shows.
+
+    Another text is returned as it is, and then refused by ``cast_vote``. Raises ``UsageError`` for a text that is too
+    short, and where an approver gives none to approve.
+    """
     digest = digest_shown(approval)
-    if seen and len(seen) < _SEEN:
-        raise UsageError(f"--seen has at least {_SEEN} characters, got {quote(seen)}; copy what `show` prints")
+    if seen and len(seen) < _DIGEST_CHARACTERS:
+        raise UsageError(
+            f"--seen has at least {_DIGEST_CHARACTERS} characters, got {quote(seen)}; copy what `show` prints"
+        )
     if approved and not seen and approval.status == "open" and by in approval.approvers:
         raise UsageError(f"--seen is missing; read the request first: adjudge approvals show {approval.id} prints it")
     return digest if seen and digest.startswith(seen) else seen
 
 
 async def _find_pending(approvals: Approvals, approval: Approval) -> PendingDecision | None:
-    """Find what waits for the approval; ``None`` also where the ledger does not confirm it; the vote is recorded."""
+    """Find the gate's decision that waits for the approval; ``None`` if the ledger confirms none."""
+    # A ledger that does not confirm the decision must not hide from the user that the vote was recorded.
     with suppress(LedgerError):
         return await approvals.pending(approval.id)
     return None
 
 
-def _print_approval(approval: Approval, pending: PendingDecision | None, place: LedgerPlace, *, as_json: bool) -> None:
-    """Print a request with what can be done about it."""
+def _print_outcome(approval: Approval, pending: PendingDecision | None, place: LedgerPlace, *, as_json: bool) -> None:
+    """Print the state of a request, and if it is decided, how to resume what the gate held back."""
     if as_json:
         write_json(approval.to_dict())
         return
     print_line(f"approval {approval.id}: {approval.explain()}")
     if approval.gate is None or approval.audit or approval.status == "open":
-        return  # nothing waits for it
+        return  # no decision can be resumed
     # A gate that was made in Python cannot be resumed by a command, which does not have it.
     is_configured = approval.gate in read_config(place.config).gates
     if approval.status == "approved":
         note(_explain_resuming(approval, pending, place, is_configured=is_configured))
     elif approval.status == "denied":
-        resume = f"adjudge gate resume {approval.id}{_repeat_place(place)}"
-        records = f"; {resume} records that" if is_configured else ""
-        note(f"what the gate held back stays blocked{records}")
+        resume = f"adjudge gate resume {approval.id}{_repeat_options(place)}"
+        next_step = f"; {resume} records that" if is_configured else ""
+        note(f"what the gate held back stays blocked{next_step}")
 
 
 def _explain_resuming(
     approval: Approval, pending: PendingDecision | None, place: LedgerPlace, *, is_configured: bool
 ) -> str:
-    """Explain how to go on after an approval, by what asked for it: a request over HTTP, the call of an agent, a gate.
+    """Explain how to resume what an approval was asked for: an HTTP request, a call of an agent, or content at a gate.
 
-    A gate that is not in the configuration was made in a program, so only that program can resume it.
+    A gate that is not in the configuration was made by a Python program, so only that program can resume it.
     """
-    # `gate resume` would use up the approval of a request, and its client be refused.
+    # `gate resume` would use up the approval of an HTTP request, and the client that repeats the request be refused.
     if pending is not None and _is_over_http(pending):
         return f"to resume: the client repeats its request with the header Adjudge-Approval: {approval.id}"
     if pending is not None and isinstance(pending.decision.metadata.get("call"), Mapping):
         return "to resume: the agent makes the same call again, if it does not wait for this already"
     if not is_configured:
         return "to resume, unless your program waits for this already: await gate.resume(decision, content=...)"
-    file = "FILE" + _repeat_place(place)
+    file = "FILE" + _repeat_options(place)
     return f"to resume: adjudge gate resume {approval.id} {file}   (what the gate held back)"
 
 
 def _run_with_approvals(place: LedgerPlace, work: Callable[[Approvals], Awaitable[T]], *, decides: bool = False) -> T:
-    """Return what some work makes of the approvals beside the ledger that was named."""
+    """Open the approvals beside the ledger that the options name, and return the result of ``work`` with them.
+
+    With ``decides``, the user is told if no webhook can be sent about the decision.
+    """
     configuration = read_config(place.config)
     if decides and is_secret_missing(configuration):
         name = configuration.approvals["webhook"]["secret_env"]
         note(f"no webhook is sent from here: {name} is not set")
 
     async def run() -> T:
-        # With the key of [ledger] even to look: what has expired is closed by that, and every entry is signed.
+        # The key of [ledger] is needed even to list requests: expired ones are closed then, with a signed entry.
         async with (
             open_ledger(configuration, place.ledger, key=place.key) as ledger,
             open_approvals(configuration, ledger) as approvals,

@@ -12,11 +12,11 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
+from adjudge.cli.output import add_row, make_table, note, show_drawing, show_status, write_json
 from adjudge.formats.arguments import check_above_zero
 
 if TYPE_CHECKING:
-    # Every command is imported for each of them, and a live run has no use for what is only for batches.
+    # Imported where it is used, because other commands import this module, and most of them use no batches.
     from adjudge.runs.batch.store import KeptBatch
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
@@ -55,14 +55,14 @@ def collect(
     from adjudge.runs.batch.store import OPEN
 
     check_above_zero("poll", poll)
-    polled: list[Sequence[KeptBatch]] = [()]
+    polls: list[Sequence[KeptBatch]] = [()]  # the batches as each look at the providers found them
 
     def describe() -> str:
-        left = [batch for batch in polled[-1] if batch.state in OPEN]
-        return f"waiting for {len(left):,} of {len(polled[-1]):,} batches"
+        open_batches = [batch for batch in polls[-1] if batch.state in OPEN]
+        return f"waiting for {len(open_batches):,} of {len(polls[-1]):,} batches"
 
-    with watch(describe):
-        batches = asyncio.run(collect_batches(folder, wait=wait, poll=poll, on_poll=polled.append))
+    with show_status(describe):
+        batches = asyncio.run(collect_batches(folder, wait=wait, poll=poll, on_poll=polls.append))
     show(folder, batches, as_json=as_json)
 
 
@@ -80,13 +80,13 @@ def cancel(folder: Folder, numbers: Numbers = None, as_json: option.AsJson = Fal
 
 
 def show(folder: Path, batches: Sequence[KeptBatch], *, as_json: bool) -> None:
-    """Print batches, as a table or as JSON."""
+    """Print the batches of the run in a folder, as a table or as JSON."""
     if as_json:
         write_json(
             {
                 "schema": "adjudge/batch-list/1",
                 "folder": str(folder),
-                "batches": [_make_dict(batch) for batch in batches],
+                "batches": [_to_dict(batch) for batch in batches],
             }
         )
         return
@@ -98,7 +98,7 @@ def show(folder: Path, batches: Sequence[KeptBatch], *, as_json: bool) -> None:
     )
     for batch in batches:
         cells = (str(batch.number), batch.state, f"{batch.requests:,}", f"{batch.done:,}", batch.model)
-        add_row(table, *cells, _show_time(batch.created_at), batch.job, batch.word)
+        add_row(table, *cells, _format_time(batch.created_at), batch.job, batch.word)
     show_drawing(table)
     for batch in batches:
         if batch.message:
@@ -110,7 +110,8 @@ def show(folder: Path, batches: Sequence[KeptBatch], *, as_json: bool) -> None:
         )
 
 
-def _make_dict(batch: KeptBatch) -> dict[str, Any]:
+def _to_dict(batch: KeptBatch) -> dict[str, Any]:
+    """Return a batch as plain data for ``--json``."""
     return {
         "number": batch.number,
         "state": batch.state,
@@ -121,14 +122,14 @@ def _make_dict(batch: KeptBatch) -> dict[str, Any]:
         "provider_id": batch.job,
         "provider_state": batch.word,
         "label": batch.label,
-        "created_at": _show_time(batch.created_at),
-        "overdue_at": None if batch.deadline is None else _show_time(batch.deadline),
+        "created_at": _format_time(batch.created_at),
+        "overdue_at": None if batch.deadline is None else _format_time(batch.deadline),
         "message": batch.message,
     }
 
 
-def _show_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+def _format_time(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="seconds")
 
 
 batch_app = make_group(

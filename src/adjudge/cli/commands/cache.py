@@ -18,7 +18,7 @@ from adjudge.cli.judging import choose_rubric, list_arguments, make_panel
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import add_row, complain, make_table, print_line, show_drawing, write_json
 from adjudge.cli.results import name_item
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.config.file import read_config
 from adjudge.config.judges import choose
 from adjudge.errors import UsageError
@@ -49,11 +49,11 @@ def explain(
     rubric = choose_rubric(criteria, configuration)
     arguments = list_arguments(criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
-    opened = None if cache is None else _open(cache)
+    reply_cache = None if cache is None else _open_cache(cache)
     session = Session(choice=chosen, arguments=arguments, inputs=list_inputs(paths), as_json=as_json)
-    status, explanations = asyncio.run(_explain_all(session, opened))
-    if opened is not None:
-        opened.close()
+    status, explanations = asyncio.run(_explain_all(session, reply_cache))
+    if reply_cache is not None:
+        reply_cache.close()
     if as_json and explanations:
         write_json({"schema": "adjudge/cache-explanations/1", "explanations": explanations})
     elif not as_json:
@@ -67,18 +67,18 @@ def list_replies(file: File, as_json: option.AsJson = False) -> None:
 
     $ adjudge cache list replies.sqlite
     """
-    with _open(file) as opened:
-        entries = list(opened.entries())
+    with _open_cache(file) as cache:
+        entries = list(cache.entries())
     if as_json:
         listed = [
-            {"key": entry.key, "at": _show_time(entry.at), "model": entry.model, "bytes": entry.size}
+            {"key": entry.key, "at": _format_time(entry.at), "model": entry.model, "bytes": entry.size}
             for entry in entries
         ]
         write_json({"schema": "adjudge/cached-replies/1", "replies": listed})
         return
     table = make_table("", ("key", "kept at", "model", "bytes"))
     for entry in entries:
-        add_row(table, entry.key, _show_time(entry.at), entry.model, str(entry.size))
+        add_row(table, entry.key, _format_time(entry.at), entry.model, str(entry.size))
     show_drawing(table)
 
 
@@ -87,17 +87,17 @@ def stats(file: File, as_json: option.AsJson = False) -> None:
 
     $ adjudge cache stats replies.sqlite
     """
-    with _open(file) as opened:
-        entries = list(opened.entries())
+    with _open_cache(file) as cache:
+        entries = list(cache.entries())
     models = Counter(entry.model for entry in entries)
     size = sum(entry.size for entry in entries)
-    oldest, newest = [_show_time(entries[at].at) if entries else None for at in (0, -1)]
+    oldest, newest = [_format_time(entries[index].at) if entries else None for index in (0, -1)]
     if as_json:
-        about = {"replies": len(entries), "bytes": size, "oldest": oldest, "newest": newest}
-        write_json({"schema": "adjudge/cache-stats/1", **about, "models": dict(models)})
+        totals = {"replies": len(entries), "bytes": size, "oldest": oldest, "newest": newest}
+        write_json({"schema": "adjudge/cache-stats/1", **totals, "models": dict(models)})
         return
-    since = f", from {oldest} to {newest}" if entries else ""
-    print_line(f"{len(entries)} replies, {size} bytes{since}")
+    period = f", from {oldest} to {newest}" if entries else ""
+    print_line(f"{len(entries)} replies, {size} bytes{period}")
     for name, count in models.most_common():
         print_line(f"{count}\t{' '.join(name.split())}")
 
@@ -117,53 +117,60 @@ def clear(
     """
     if older_than is not None and not 0 <= older_than < float("inf"):
         raise UsageError(f"--older-than must be a finite number of seconds, 0 or more, got {older_than:g}")
-    with _open(file) as opened:
-        print_line(f"dropped {opened.clear(model=model, older_than=older_than)} replies")
+    with _open_cache(file) as cache:
+        print_line(f"dropped {cache.clear(model=model, older_than=older_than)} replies")
 
 
-def _open(path: Path) -> ReplyCache:
-    """A cache that is there: a mistyped path must not begin an empty one. Raises ``UsageError``."""
+def _open_cache(path: Path) -> ReplyCache:
+    """Open a cache; raises ``UsageError`` for a file that does not exist, so that a typo makes no empty cache."""
     try:
-        there = path.is_file()
+        exists = path.is_file()
     except OSError:  # a name that is too long
-        there = False
-    if not there:
+        exists = False
+    if not exists:
         raise UsageError(f"there is no cache {str(path)!r}; name a file that --cache or adjudge.toml named")
     return ReplyCache(path).check()
 
 
 async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int, list[dict[str, Any]]]:
-    """Explain the key of every request; return the exit status, and an explanation for each request."""
+    """Explain the cache key of every request that the session would send.
+
+    Returns the exit status, and an explanation for each request: its key, what the key is made of, and with a cache
+    whether that has the reply.
+    """
     from adjudge.judges.layers import wrap_models
     from adjudge.models.replies.cache import CachedModel
     from adjudge.models.replies.key import describe_call, make_call_key
 
-    seats: dict[int, int] = {}
+    # Seats that have the same model are told apart by a number, which is part of the key. ``wrap_models`` calls the
+    # function below with this number for each single judge; the function notes it, and wraps nothing.
+    seats: dict[int, int] = {}  # by the position of a single judge in ``list_judges``
 
-    def number(model: Any, seat: int) -> Any:
+    def note_seat(model: Any, seat: int) -> Any:
         seats[len(seats)] = seat
         return model
 
-    wrap_models(session.choice.judge, number)
-    explained: list[dict[str, Any]] = []
+    wrap_models(session.choice.judge, note_seat)
+    explanations: list[dict[str, Any]] = []
     status = 0
     for item in session.inputs.items:
         try:
             question = await session.find_question(item)
-            for place, leaf in enumerate(list_judges(session.choice.judge)):
-                request = leaf.preview(question)
-                described = describe_call(leaf.model, request, seat=seats[place])
-                key, known = make_call_key(described), {}
+            for position, leaf in enumerate(list_judges(session.choice.judge)):
+                request, seat = leaf.preview(question), seats[position]
+                ingredients = describe_call(leaf.model, request, seat=seat)
+                explanation = name_item(item) | {"judge": leaf.name, "key": make_call_key(ingredients)}
                 if cache is not None:
-                    known["found"] = CachedModel(leaf.model, cache, seat=seats[place]).explain(request)["found"]
-                explained.append(name_item(item) | {"judge": leaf.name, "key": key, **known, "ingredients": described})
+                    explanation["found"] = CachedModel(leaf.model, cache, seat=seat).explain(request)["found"]
+                explanations.append(explanation | {"ingredients": ingredients})
         except UsageError as error:
-            complain(spell(error))
+            complain(format_error(error))
             status = 2
-    return status, explained
+    return status, explanations
 
 
 def _print_explanation(explanation: dict[str, Any]) -> None:
+    """Print the explanation of a request's cache key, with one line for each ingredient of the key."""
     lookup = "" if "found" not in explanation else ", found" if explanation["found"] else ", not found"
     print_line(f"=== {explanation['judge']}: {explanation['input']}{lookup}")
     print_line(f"key\t{explanation['key']}")
@@ -171,15 +178,16 @@ def _print_explanation(explanation: dict[str, Any]) -> None:
         print_line(f"{name}\t{' '.join(str(value).split())}")
 
 
-def _flatten(data: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    lines: list[tuple[str, Any]] = []
+def _flatten(data: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """List the values of nested mappings, each with its dotted name, such as ``request.user``."""
+    named_values: list[tuple[str, Any]] = []
     for name, value in data.items():
-        lines += _flatten(value, f"{before}{name}.") if isinstance(value, dict) else [(before + name, value)]
-    return lines
+        named_values += _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return named_values
 
 
-def _show_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+def _format_time(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="seconds")
 
 
 cache_app = make_group(

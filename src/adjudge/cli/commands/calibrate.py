@@ -1,4 +1,4 @@
-"""``adjudge calibrate``: from which score on may the judge of a run decide alone?"""
+"""``adjudge calibrate``: find the score from which on the judge of a run may decide alone."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from adjudge.measurement.calibration import Calibration
     from adjudge.measurement.cascade_calibration import CascadeCalibration
 
-STATUSES = {"kept": DONE, "none can": FAILED, "cannot tell": UNDECIDED}
-"""The exit status of each outcome."""
+EXIT_STATUSES = {"kept": DONE, "none can": FAILED, "cannot tell": UNDECIDED}
+"""The exit status of each outcome of a calibration: the promise is kept, cannot be kept, or the labels cannot tell."""
 
 
 def calibrate(
@@ -74,7 +74,7 @@ def calibrate(
     from adjudge.measurement.cascade_calibration import calibrate_cascade
     from adjudge.report.calibration_document import make_calibration_document, make_cascade_document
 
-    _check(run, cascade, write)
+    _check_options(run, cascade, write)
     check_target("run", measuring.labels_are)
     recorder = open_recorder(read_config(config), recording.ledger, off=recording.no_ledger)
     options: dict[str, Any] = {
@@ -100,11 +100,11 @@ def calibrate(
     if write is not None:
         _write_policy(policy, write)
     complain_once(recorder.troubles)
-    return UNDECIDED if recorder.troubles else STATUSES[calibration.outcome]
+    return UNDECIDED if recorder.troubles else EXIT_STATUSES[calibration.outcome]
 
 
-def _check(run: Path | None, cascade: tuple[Path, Path] | None, write: Path | None) -> None:
-    """Raise ``UsageError`` in the words of the command line."""
+def _check_options(run: Path | None, cascade: tuple[Path, Path] | None, write: Path | None) -> None:
+    """Raise ``UsageError`` for options that contradict each other."""
     if (run is None) == (cascade is None):
         raise UsageError("name one RUN, or the runs of two judges with --cascade CHEAP STRONG")
     if write is not None and cascade is not None:

@@ -1,4 +1,4 @@
-"""``adjudge calls``: calls of tools that an agent wanted to make, as a data set, and who lets what through."""
+"""``adjudge calls``: collect an agent's tool calls as a data set, and show who lets through what people would stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.commands.ledger import Place, name_option, read_time, use_ledger
+from adjudge.cli.commands.ledger import LedgerUrl, name_option, read_time, use_ledger
 from adjudge.cli.exit_status import DONE, UNDECIDED
 from adjudge.cli.measurement_options import check_target, read_labels
 from adjudge.cli.option_sets import Only
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from adjudge.rules.rule import Rule
 
 
-_LISTED = 10
-"""Calls that the rules would have stopped, as they are listed."""
+_MOST_LISTED = 10
+"""Calls that the rules would have stopped, of which so many are listed at most."""
 
 
 def collect(
@@ -42,7 +42,7 @@ def collect(
         str | None,
         typer.Option("--gate", metavar="NAME", help="Only calls that this gate checks; its rules are asked too."),
     ] = None,
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     since: Annotated[str | None, name_option("since", "Of the ledger: from this time on.")] = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
@@ -69,7 +69,7 @@ def collect(
     from adjudge.dataset.write import check_new_file
     from adjudge.harness.observed_calls import CallCollection, add_ledger, explain_no_calls
 
-    _check_name(out)
+    _check_file_name(out)
     check_new_file(out)
     collection = CallCollection()
     with show_progress("collecting"):
@@ -78,15 +78,15 @@ def collect(
                 raise UsageError("--ledger and --since are for the calls of a ledger; leave out the transcripts")
             asyncio.run(_collect_transcripts(collection, transcripts, gate, config))
         else:
-            begin = read_time("--since", since)
-            use_ledger(ledger, config, lambda opened: add_ledger(collection, opened, gate=gate, since=begin))
+            start_time = read_time("--since", since)
+            use_ledger(ledger, config, lambda opened: add_ledger(collection, opened, gate=gate, since=start_time))
     if not collection.cases:
         raise explain_no_calls(collection.notes)
     _write_cases(collection, out)
     if as_json:
-        write_json(_describe(collection))
+        write_json(_to_dict(collection))
     else:
-        for line in _list_lines(collection):
+        for line in _describe_collection(collection):
             print_line(line)
         for text, count in collection.notes.items():
             note(f"{text}: {count:,}")
@@ -94,7 +94,7 @@ def collect(
     return DONE
 
 
-def _check_name(out: Path) -> None:
+def _check_file_name(out: Path) -> None:
     if not out.name.endswith((".jsonl", ".jsonl.gz")):
         raise UsageError(f"--out is a .jsonl or .jsonl.gz file, got {show(out.name)}")
 
@@ -102,17 +102,18 @@ def _check_name(out: Path) -> None:
 async def _collect_transcripts(
     collection: CallCollection, transcripts: list[Path], gate: str | None, config: Path | None
 ) -> None:
+    """Add the calls in transcripts to a collection; with a gate, only those that it checks, with what its rules say."""
     from adjudge.harness.observed_calls import add_transcripts
 
-    rules, checks = (None, None) if gate is None else _read_gate(gate, read_config(config))
-    await add_transcripts(collection, _read_runs(collection, transcripts), rules=rules, checks=checks)
+    rules, is_checked = (None, None) if gate is None else _read_gate(gate, read_config(config))
+    await add_transcripts(collection, _read_runs(collection, transcripts), rules=rules, checks=is_checked)
 
 
 def _read_runs(collection: CallCollection, transcripts: list[Path]) -> Iterator[AgentRun]:
-    """Read the transcripts, also those below folders.
+    """Yield the agents' runs in transcripts: files, and all transcripts below folders.
 
-    A file that is no transcript is left out and counted where a folder was named. Raises ``UsageError`` where the file
-    itself was named.
+    A file in a folder that is no transcript is left out, and counted in the collection's notes. Raises ``UsageError``
+    for a file that was named itself and is no transcript.
     """
     from adjudge.agents.read import read_run
     from adjudge.dataset.transcripts import list_transcripts
@@ -129,7 +130,7 @@ def _read_runs(collection: CallCollection, transcripts: list[Path]) -> Iterator[
 
 
 def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[str, str | None], bool]]:
-    """Read the rules of a gate, and which tools [hook] has it check."""
+    """Return the rules of a gate, and a function that tells whether [hook] has the gate check a tool of a server."""
     from adjudge.config.gates import open_gate_rules
     from adjudge.config.hook import list_tool_gates, read_hook_settings
     from adjudge.guards.tool_guard.tool_gates import ToolPatterns
@@ -137,11 +138,11 @@ def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[s
     rules = open_gate_rules(gate, config)
     patterns = ToolPatterns(list_tool_gates(read_hook_settings(config)))
 
-    def checks(tool: str, server: str | None) -> bool:
-        matched = patterns.find(tool, server)
-        return matched is not None and matched.value == gate
+    def is_checked(tool: str, server: str | None) -> bool:
+        match = patterns.find(tool, server)
+        return match is not None and match.value == gate
 
-    return rules, checks
+    return rules, is_checked
 
 
 def _write_cases(collection: CallCollection, out: Path) -> None:
@@ -153,7 +154,7 @@ def _write_cases(collection: CallCollection, out: Path) -> None:
             file.write(f"{encode_case(case)}\n")
 
 
-def _describe(collection: CallCollection) -> dict[str, Any]:
+def _to_dict(collection: CallCollection) -> dict[str, Any]:
     """Describe a collection as plain data; ``calls`` counts every call, and ``cases`` equal ones once."""
     records = collection.list_records()
     return {
@@ -166,27 +167,31 @@ def _describe(collection: CallCollection) -> dict[str, Any]:
     }
 
 
-def _list_lines(collection: CallCollection) -> Iterator[str]:
-    described = _describe(collection)
-    yield f"{described['calls']:,} calls, {described['cases']:,} different ones"
-    for name, label in (("harness", "the harness"), ("rules", "rules")):
-        counts = ", ".join(f"{word}: {count:,}" for word, count in sorted(described[name].items()))
+def _describe_collection(collection: CallCollection) -> Iterator[str]:
+    """Yield lines about a collection: how many calls it has, by what the harness and the rules did with them.
+
+    The first calls that the rules would have stopped are listed.
+    """
+    document = _to_dict(collection)
+    yield f"{document['calls']:,} calls, {document['cases']:,} different ones"
+    for member, label in (("harness", "the harness"), ("rules", "rules")):
+        counts = ", ".join(f"{outcome}: {count:,}" for outcome, count in sorted(document[member].items()))
         yield f"{label:<12} {counts}"
     yield from _list_stopped(collection)
 
 
 def _list_stopped(collection: CallCollection) -> Iterator[str]:
-    """Yield the first calls that the rules would have stopped, each with the rules that failed."""
+    """Yield a line for each of the first calls that the rules would have stopped, with the rules that failed."""
     stopped = [
         (case, record)
         for case, record in zip(collection.cases.values(), collection.list_records(), strict=True)
         if record.rules == "failed"
     ]
-    for case, record in stopped[:_LISTED]:
+    for case, record in stopped[:_MOST_LISTED]:
         rules = ", ".join(record.failed_rules)
         yield f"  {case.id[:8]}  {rules}: {flatten(content_text(case.content), 120)}"
-    if len(stopped) > _LISTED:
-        yield f"  and {len(stopped) - _LISTED:,} more, with metadata.call.rules = failed in the file"
+    if len(stopped) > _MOST_LISTED:
+        yield f"  and {len(stopped) - _MOST_LISTED:,} more, with metadata.call.rules = failed in the file"
 
 
 def show_rates(

@@ -1,4 +1,4 @@
-"""``adjudge certificate``: verify a certificate, on a machine that has nothing but its file."""
+"""``adjudge certificate``: verify the certificate of a judge, for which its file is enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adjudge certify``: bind what was measured about a judge to exactly that judge, and sign it."""
+"""``adjudge certify``: write a signed certificate of what was measured about a judge, bound to exactly that judge."""
 
 from __future__ import annotations
 
@@ -100,14 +100,15 @@ async def _certify(
 
 
 def list_lines(certificate: Certificate) -> Iterator[str]:
-    """List what a certificate says, a line each, its statement first."""
+    """Yield what a certificate says as lines of text, its statement first."""
     labels = certificate.labels
     yield certificate.statement
     yield f"good ones kept (sensitivity)   {_describe(certificate.sensitivity)}"
     yield f"bad ones caught (specificity)  {_describe(certificate.specificity)}"
     yield f"people would pass              {_describe(certificate.pass_rate)}"
-    drawn = {"census": "every case", "plan": "a recorded draw", "random": "a random sample, as the author says"}
-    yield f"labels                         {labels.settled:,} settled of {labels.labelled:,}, {drawn[labels.sampling]}"
+    samples = {"census": "every case", "plan": "a recorded draw", "random": "a random sample, as the author says"}
+    sample = samples[labels.sampling]
+    yield f"labels                         {labels.settled:,} settled of {labels.labelled:,}, {sample}"
     yield f"limits hold for                {labels.looks}: {labels.because}"
     people = ", ".join(labels.people) or "the data set's own labels"
     blind = "all blind" if not labels.not_blind else f"{labels.not_blind:,} cases not known to be blind"
@@ -121,6 +122,7 @@ def list_lines(certificate: Certificate) -> Iterator[str]:
 
 
 def _describe(share: CertifiedShare | None) -> str:
+    """Describe a share in percent with its limits and the number of cases; ``None`` is one that was not measured."""
     if share is None:
         return "not measured: no such case has a label"
     limits = "no limits" if share.low is None or share.high is None else format_range(share.low, share.high)

@@ -12,11 +12,11 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import show
 
 COMPLETE = "_ADJUDGE_COMPLETE"
-"""The variable in which a shell asks for its completion."""
+"""The environment variable by which a shell asks for completions."""
 
 SHELLS = ("bash", "zsh", "fish")
 
-_WHERE = {
+_INSTALL_COMMANDS = {
     "bash": """echo 'eval "$(adjudge completion bash)"' >> ~/.bashrc""",
     "zsh": """echo 'eval "$(adjudge completion zsh)"' >> ~/.zshrc    (after the line with compinit)""",
     "fish": "adjudge completion fish > ~/.config/fish/completions/adjudge.fish",
@@ -36,5 +36,5 @@ def print_completion(shell: Annotated[str, typer.Argument(metavar="SHELL", hidde
     from typer.completion import get_completion_script
 
     print_line(get_completion_script(prog_name="adjudge", complete_var=COMPLETE, shell=shell))
-    if is_terminal(sys.stdout):  # who evaluates it does not want to read this each time
-        note(f"to have it in every shell:  {_WHERE[shell]}")
+    if is_terminal(sys.stdout):  # not where a shell's configuration evaluates the script each time it starts
+        note(f"to have it in every shell:  {_INSTALL_COMMANDS[shell]}")

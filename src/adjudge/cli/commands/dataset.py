@@ -14,7 +14,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.exit_status import DONE, FAILED
-from adjudge.cli.input import ANNOTATED, open_from_options
+from adjudge.cli.input import ANNOTATION_TOOLS, open_from_options
 from adjudge.cli.judging import make_case_criteria
 from adjudge.cli.option_sets import Only, Without
 from adjudge.cli.output import (
@@ -27,7 +27,7 @@ from adjudge.cli.output import (
     write_json,
     write_lines,
 )
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.config.file import Config, read_config
 from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.errors import UsageError
@@ -43,17 +43,18 @@ if TYPE_CHECKING:
 MOST_LABELS = 20
 """Different labels that are counted each; ratings on a fine scale are one line."""
 
-PAGE = 100
-"""Lines that are written to standard output together."""
+LINES_PER_WRITE = 100
+"""Lines of JSON that are written to standard output at once."""
 
 ForSpreadsheet = Annotated[
     bool, typer.Option("--for-spreadsheet", help="Write CSV and TSV so that a spreadsheet runs no cell.")
 ]
 
-_PARTS = ("reference", "task", "context", "label", "labels", "group", "metadata")
+_CASE_PARTS = ("reference", "task", "context", "label", "labels", "group", "metadata")
+"""Parts of a case of which the number is always shown in JSON."""
 
-_CRITERIA = ("criteria", "rubric", "rules", "threshold")
-"""Parts that are there only where they were asked for."""
+_CRITERIA_PARTS = ("criteria", "rubric", "rules", "threshold")
+"""Parts of a case that are read only with ``--case-criteria`` and the like."""
 
 
 CaseCriteriaOptions = Annotated[option.CriteriaOptions, Only("case_criteria", "criteria_field")]
@@ -78,14 +79,14 @@ def check_dataset(
         data, replace(fields, on_bad_row="skip"), case_criteria=_read_criteria(criteria, config)
     )
     tally = _Tally()
-    for case in _follow(dataset, "read"):
+    for case in _iterate_with_progress(dataset, action="read"):
         tally.add(case)
     if not tally.cases and not dataset.skipped:
         raise UsageError(f"{dataset.name} holds no case; write one JSON object per line, or rows below a header")
     if as_json:
-        write_json(_describe(dataset, tally))
+        write_json(_to_dict(dataset, tally))
     else:
-        _draw(dataset, tally)
+        _print_check(dataset, tally)
     return FAILED if dataset.skipped else DONE
 
 
@@ -115,9 +116,10 @@ def convert_dataset(
 
 
 def _read_criteria(criteria: option.CriteriaOptions, config: Path | None) -> CaseCriteria:
-    # The configuration is read for the rubrics that rows name, and matters to nothing else here.
-    needed = criteria.case_criteria or criteria.criteria_field is not None or config is not None
-    return make_case_criteria(criteria, read_config(config) if needed else Config())
+    """Make the rules on which criteria the rows may bring; a row can name the rubrics of the configuration."""
+    # Only those rubrics are needed of the configuration. So it is read only if rows may name them, or it was given.
+    needs_config = criteria.case_criteria or criteria.criteria_field is not None or config is not None
+    return make_case_criteria(criteria, read_config(config) if needs_config else Config())
 
 
 def write_label_file(
@@ -143,22 +145,22 @@ def write_label_file(
     from adjudge.dataset.label_file import write_labels
     from adjudge.dataset.label_map import parse_label_map
 
-    check_choice("format", kind, ANNOTATED)
-    choice: Any = {"format": kind, "label_name": label_name, "on_bad_row": on_bad_row}
-    choice["label_map"] = parse_label_map(label_map) if label_map is not None else None
-    imported = import_labels(data, **choice)
+    check_choice("format", kind, ANNOTATION_TOOLS)
+    import_options: Any = {"format": kind, "label_name": label_name, "on_bad_row": on_bad_row}
+    import_options["label_map"] = parse_label_map(label_map) if label_map is not None else None
+    imported = import_labels(data, **import_options)
     report_skipped(imported)
     if not imported.labels:
         raise UsageError(f"{data} holds no annotation that is a label, so nothing was written; --label-map maps words")
     count = write_labels(to, imported.labels, for_spreadsheet=for_spreadsheet)
-    people = sum(label.kind == "person" for label in imported.labels)
-    note(f"{count:,} label{'s' * (count != 1)} written to {to}, {people:,} of people")
+    labels_of_people = sum(label.kind == "person" for label in imported.labels)
+    note(f"{count:,} label{'s' * (count != 1)} written to {to}, {labels_of_people:,} of people")
 
 
 def report_skipped(source: Dataset | ImportedLabels) -> None:
-    """Write what was skipped or could not be carried over to standard error."""
+    """Write to standard error which rows were skipped, and then the notes of ``report_notes``."""
     for bad_row in source.bad_rows:
-        note(f"skipped: {bad_row.where}: {spell(bad_row.error)}")
+        note(f"skipped: {bad_row.where}: {format_error(bad_row.error)}")
     more = source.skipped - len(source.bad_rows)
     if more:
         note(f"skipped: {more:,} more; {source.skipped:,} in all")
@@ -166,7 +168,7 @@ def report_skipped(source: Dataset | ImportedLabels) -> None:
 
 
 def report_notes(source: Dataset | ImportedLabels) -> None:
-    """Write what an importer could not carry over to standard error."""
+    """Write to standard error what an importer could not carry over from another tool's file, with its number."""
     for text, count in source.notes.items():
         note(f"{text}: {count:,}")
 
@@ -179,21 +181,22 @@ def _write_cases(dataset: Dataset, to: str, *, for_spreadsheet: bool) -> int:
     from adjudge.dataset.write import write_cases
 
     if to != "-":
-        return write_cases(to, _follow(dataset, "written"), for_spreadsheet=for_spreadsheet)
+        return write_cases(to, _iterate_with_progress(dataset, action="written"), for_spreadsheet=for_spreadsheet)
     if for_spreadsheet:
         raise UsageError("--for-spreadsheet is for files of .csv and .tsv, and - is lines of JSON; name a file")
     from adjudge.dataset.write import encode_case
 
     count = 0
     lines = map(encode_case, dataset)
-    while page := list(islice(lines, PAGE)):
-        write_lines(page)
-        count += len(page)
+    while next_lines := list(islice(lines, LINES_PER_WRITE)):
+        write_lines(next_lines)
+        count += len(next_lines)
     return count
 
 
-def _follow(dataset: Dataset, what: str) -> Iterator[Case]:
-    with show_progress(what, dataset.size) as progress:
+def _iterate_with_progress(dataset: Dataset, *, action: str) -> Iterator[Case]:
+    """Yield the cases of a data set, and show progress: ``action`` is what happens to them, such as "read"."""
+    with show_progress(action, dataset.size) as progress:
         for case in dataset:
             progress.step()
             yield case
@@ -201,28 +204,36 @@ def _follow(dataset: Dataset, what: str) -> Iterator[Case]:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts that are kept while cases go by; a million of them take no more room than one."""
+    """Counts of the cases of a data set; they take no more memory for a million cases than for one."""
 
     cases: int = 0
     empty: int = 0
+    """Cases with an empty content."""
     parts: Counter[str] = field(default_factory=Counter)
+    """Cases that have each part."""
     labels: Counter[str] = field(default_factory=Counter)
+    """Cases with each of the first ``MOST_LABELS`` different labels."""
     numbers: int = 0
+    """Labels that are numbers, whose range is from ``low`` to ``high``."""
     low: float = float("inf")
     high: float = float("-inf")
     others: int = 0
+    """Cases with other labels than those in ``labels``."""
 
     def add(self, case: Case) -> None:
+        """Count a case, its parts and its label."""
         self.cases += 1
         self.empty += case.content == ""
-        self.parts.update(name for name in (*_PARTS, *_CRITERIA) if getattr(case, name) not in (None, {}, ()))
+        self.parts.update(
+            name for name in (*_CASE_PARTS, *_CRITERIA_PARTS) if getattr(case, name) not in (None, {}, ())
+        )
         if case.label is not None:
             self._add_label(case.label)
 
     def _add_label(self, label: bool | float | str) -> None:
-        """Count a label; after ``MOST_LABELS`` different ones, each new one is counted in ``others``.
+        """Count a label; after ``MOST_LABELS`` different ones, a label that is new is counted in ``others``.
 
-        A number, which true and false are not, is counted in the range of numbers too.
+        A label that is a number (and not true or false) is counted among the numbers too.
         """
         if isinstance(label, int | float) and not isinstance(label, bool):
             self.numbers += 1
@@ -234,21 +245,25 @@ class _Tally:
             self.others += 1
 
 
-def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
-    """Describe the check as plain data; under ``with``, criteria are named only if a case has them, parts always."""
+def _to_dict(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
+    """Return the counts as plain data; under ``with``, the parts of a case are always named, and criteria if any."""
     numbers: Mapping[str, Any] = {"count": tally.numbers, "lowest": tally.low, "highest": tally.high}
     return {
         "schema": "adjudge/dataset-check/1",
         "name": _to_unicode(dataset.name),
         "cases": tally.cases,
         "empty_contents": tally.empty,
-        "with": {name: tally.parts[name] for name in (*_PARTS, *_CRITERIA) if name in _PARTS or tally.parts[name]},
+        "with": {
+            name: tally.parts[name]
+            for name in (*_CASE_PARTS, *_CRITERIA_PARTS)
+            if name in _CASE_PARTS or tally.parts[name]
+        },
         "labels": dict(tally.labels.most_common()),
         "other_labels": tally.others,
         "number_labels": dict(numbers) if tally.numbers else None,
         "bad_rows": dataset.skipped,
         "first_bad_rows": [
-            {"where": _to_unicode(bad_row.where), "line": bad_row.line, "why": spell(bad_row.error)}
+            {"where": _to_unicode(bad_row.where), "line": bad_row.line, "why": format_error(bad_row.error)}
             for bad_row in dataset.bad_rows
         ],
         "notes": dict(dataset.notes),
@@ -256,17 +271,18 @@ def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
 
 
 def _to_unicode(name: str) -> str:
-    """A file's name need not be Unicode, and JSON must be."""
+    """Replace what is not Unicode in the name of a file, because JSON has to be Unicode."""
     return name.encode("utf-8", "replace").decode()
 
 
-def _draw(dataset: Dataset, tally: _Tally) -> None:
+def _print_check(dataset: Dataset, tally: _Tally) -> None:
+    """Print the counts of a data set as a table, and its bad rows with the reason of each."""
     print_line(
         f"{dataset.name}: {tally.cases:,} case{'s' * (tally.cases != 1)}"
         + (f", {tally.empty:,} with empty content" if tally.empty else "")
     )
     table = make_table("", ("part", "cases"))
-    for name in (*_PARTS, *_CRITERIA):
+    for name in (*_CASE_PARTS, *_CRITERIA_PARTS):
         if tally.parts[name]:
             add_row(table, name, f"{tally.parts[name]:,}")
     for text, count in tally.labels.most_common():
@@ -277,14 +293,15 @@ def _draw(dataset: Dataset, tally: _Tally) -> None:
     if tally.numbers:
         print_line(f"labels that are numbers: {tally.numbers:,}, from {tally.low:g} to {tally.high:g}")
     for bad_row in dataset.bad_rows:
-        print_line(f"bad row: {bad_row.where}: {spell(bad_row.error)}")
+        print_line(f"bad row: {bad_row.where}: {format_error(bad_row.error)}")
     if dataset.skipped:
-        print_line(f"bad rows: {dataset.skipped:,}" + _hint(dataset))
+        print_line(f"bad rows: {dataset.skipped:,}" + _note_more_rows(dataset))
     for text, count in dataset.notes.items():
         note(f"{text}: {count:,}")
 
 
-def _hint(dataset: Dataset) -> str:
+def _note_more_rows(dataset: Dataset) -> str:
+    """Return the note that only the first bad rows are shown; empty if all of them are."""
     listed = len(dataset.bad_rows)
     return f"; the first {listed} are shown" if listed < dataset.skipped else ""
 

@@ -1,6 +1,6 @@
-"""``adjudge demo``: the main job on an example that is shipped, without a key and without a network.
+"""``adjudge demo``: judge an example that is shipped with the package, without a key and without a network.
 
-Three acts: a rubric of rules, three judges decided by two strategies, and the report of a run.
+It has three parts: a rubric of rules, three judges whose verdicts two strategies combine, and the report of a run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.demo.recorded import load_judges
-from adjudge.cli.output import add_row, draws, make_table, print_line, show_drawing, write_file, write_json
+from adjudge.cli.output import add_row, can_draw_boxes, make_table, print_line, show_drawing, write_file, write_json
 from adjudge.dataset.case import Case
 from adjudge.dataset.dataset import open_dataset
 from adjudge.errors import AdjudgeError, UsageError
@@ -40,14 +40,14 @@ STRATEGIES = ("consensus", "majority")
 REPORTED = "majority"
 """The strategy whose run is reported."""
 
-CRITERIA = "Answers the question and invents nothing."
+EXAMPLE_CRITERION = "Answers the question and invents nothing."
 
-WRITTEN = "No model is asked here: the replies of all three judges were written for this demonstration."
+REPLIES_NOTE = "No model is asked here: the replies of all three judges were written for this demonstration."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """The shipped example: answers, a rubric of rules, a rubric to read them by, and three judges."""
+    """The example: answers to judge, a rubric of rules, a rubric for the judges, and three judges."""
 
     cases: list[Case]
     rules: Rubric
@@ -55,7 +55,7 @@ class Example:
     judges: list[Judge]
 
     def make_chain(self, strategy: str) -> JudgeChain:
-        """The three judges as a chain."""
+        """Make a chain of the three judges."""
         return JudgeChain(self.judges, strategy=strategy)  # type: ignore[arg-type]
 
 
@@ -90,7 +90,7 @@ def demo(
 
 
 def load_example() -> Example:
-    """The example that is shipped with the package."""
+    """Load the example from the package's data."""
     with as_file(files("adjudge.cli.demo")) as folder:
         return Example(
             cases=list(open_dataset(folder / "answers.jsonl")),
@@ -101,7 +101,7 @@ def load_example() -> Example:
 
 
 def _make_folder(out: Path | None) -> Path:
-    """Make the folder for the run and its report, a temporary one without ``out``.
+    """Make the folder for the run and its report: ``out``, or a temporary one without it.
 
     Raises ``UsageError`` for a folder that cannot be made, or holds a run already.
     """
@@ -110,20 +110,23 @@ def _make_folder(out: Path | None) -> Path:
             return Path(mkdtemp(prefix="adjudge-demo-"))
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        where = out or "the temporary folder"
-        raise UsageError(f"{where} cannot be made a folder: {error.strerror}; name another with --out") from None
+        folder_name = out or "the temporary folder"
+        raise UsageError(f"{folder_name} cannot be made a folder: {error.strerror}; name another with --out") from None
     if (out / "run").exists():
         raise UsageError(f"{out} holds a run already; name another folder with --out")
     return out
 
 
 async def _judge_all(example: Example, folder: Path | None) -> dict[str, list[JudgeResult]]:
-    """The results by the name of who decided: the rules, each judge alone, and each strategy."""
-    results = {"rules": await _judge(Judge("rules"), example.cases, example.rules)}
+    """Judge all cases by the rules, by each judge alone, and by each strategy; return the results by these names.
+
+    With a folder, a run by the strategy ``REPORTED`` is written into it.
+    """
+    results = {"rules": await _judge_cases(Judge("rules"), example.cases, example.rules)}
     for judge in example.judges:
-        results[judge.name] = await _judge(judge, example.cases, example.rubric)
+        results[judge.name] = await _judge_cases(judge, example.cases, example.rubric)
     for strategy in STRATEGIES:
-        results[strategy] = await _judge(example.make_chain(strategy), example.cases, example.rubric)
+        results[strategy] = await _judge_cases(example.make_chain(strategy), example.cases, example.rubric)
     if folder is not None:
         from adjudge.runs.launch import run
 
@@ -132,7 +135,7 @@ async def _judge_all(example: Example, folder: Path | None) -> dict[str, list[Ju
     return results
 
 
-async def _judge(judge: Judge | JudgeChain, cases: list[Case], rubric: Rubric) -> list[JudgeResult]:
+async def _judge_cases(judge: Judge | JudgeChain, cases: list[Case], rubric: Rubric) -> list[JudgeResult]:
     return [result async for result in judge.evaluate_many(cases, rubric)]
 
 
@@ -151,35 +154,42 @@ def _write_report(folder: Path) -> Path:
 
 
 def _write_json(example: Example, results: Mapping[str, Sequence[JudgeResult]], report: Path | None) -> None:
-    named = {name: _name_results(example.cases, results[name]) for name in ("rules", *STRATEGIES)}
-    strategies = {name: named[name] for name in STRATEGIES}
-    where = str(report) if report is not None else None
-    write_json({"schema": "adjudge/results/1", "results": named["rules"], "strategies": strategies, "report": where})
+    """Write the results of the rules and of the strategies as JSON, and the path of the report."""
+    rule_results = _list_results(example.cases, results["rules"])
+    strategies = {name: _list_results(example.cases, results[name]) for name in STRATEGIES}
+    report_path = str(report) if report is not None else None
+    document = {"results": rule_results, "strategies": strategies, "report": report_path}
+    write_json({"schema": "adjudge/results/1", **document})
 
 
-def _name_results(cases: Sequence[Case], results: Sequence[JudgeResult]) -> list[dict[str, Any]]:
-    both = zip(cases, results, strict=True)
-    return [{"input": "answers.jsonl", "case": case.id, **result.to_dict()} for case, result in both]
+def _list_results(cases: Sequence[Case], results: Sequence[JudgeResult]) -> list[dict[str, Any]]:
+    """Return the results of the cases as plain data, as ``adjudge judge --json`` writes them."""
+    pairs = zip(cases, results, strict=True)
+    return [{"input": "answers.jsonl", "case": case.id, **result.to_dict()} for case, result in pairs]
 
 
-# ---------------------------------------------------------------- the first act
+# ---------------------------------------------------------------- part 1: rules
 
 
 def _print_rules(example: Example, results: list[JudgeResult]) -> None:
+    """Print part 1: the results of the rubric of rules, and why one answer failed."""
     cases, rubric = example.cases, example.rules
     print_line("1. Rules: what can be checked without asking a model\n")
     show_drawing(_draw_rules(cases, results, rubric))
     passed = sum(result.passed for result in results)
     needed = f"{rubric.passing_threshold:g}"
     print_line(f"{passed} of {len(results)} answers pass the rubric {rubric.name!r}, which needs {needed}.")
-    _explain_one(cases, results)
+    _explain_failure(cases, results)
     print_line("\nFor your own answers (adjudge init writes a rubric to begin with):")
     print_line("  adjudge judge answers/ --rubric rubrics/answers.yaml")
 
 
 def _draw_rules(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -> Table:
-    # On a terminal a name breaks at its hyphens, or the marks below it would leave no room for the answers' names.
-    names = tuple(criterion.name.replace("-", "-\n") if draws() else criterion.name for criterion in rubric.criteria)
+    """Make the table of the results of the rules: a row for each answer, and a column for each criterion."""
+    # On a terminal, the name of a criterion is broken at its hyphens, to leave room for the names of the answers.
+    names = tuple(
+        criterion.name.replace("-", "-\n") if can_draw_boxes() else criterion.name for criterion in rubric.criteria
+    )
     table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names), whole=3)
     for case, result in zip(cases, results, strict=True):
         marks = [SIGNS["passed" if criterion.passed else "failed"] for criterion in result.criteria] or [""] * len(
@@ -191,40 +201,41 @@ def _draw_rules(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -
     return table
 
 
-def _explain_one(cases: list[Case], results: list[JudgeResult]) -> None:
-    """Print why one answer failed, that with the highest score; nothing where none failed."""
+def _explain_failure(cases: list[Case], results: list[JudgeResult]) -> None:
+    """Print why the answer failed that has the highest score of those that failed; nothing if none did."""
     failed = [(case, result) for case, result in zip(cases, results, strict=True) if result.outcome == "failed"]
     if not failed:
         return
-    # The most telling one: it would have passed on its score, and a threshold of one criterion held it back.
+    # This answer shows most: its score would have passed, and it failed by the threshold of one criterion.
     case, result = max(failed, key=lambda pair: pair[1].score or 0.0)
     print_line(f"\nWhy {case.id!r} failed: {result.explain()}")
     print_line(f"  the customer wrote: {case.task}")
     print_line(f"  the agent answered: {case.content}")
     for criterion in result.criteria:
         if not criterion.passed:
-            gate = f", and it needs {criterion.threshold:g}" if criterion.threshold is not None else ""
-            print_line(f"  {criterion.name}: {criterion.score:g}{gate}; {criterion.reasoning}")
+            needs = f", and it needs {criterion.threshold:g}" if criterion.threshold is not None else ""
+            print_line(f"  {criterion.name}: {criterion.score:g}{needs}; {criterion.reasoning}")
 
 
-# ---------------------------------------------------------------- the second act
+# ---------------------------------------------------------------- part 2: three judges
 
 
 def _print_judges(example: Example, results: Mapping[str, list[JudgeResult]]) -> None:
+    """Print part 2: the results of the three judges, and the answers about which the two strategies differ."""
     print_line("\n2. Three judges: who decides where they disagree, and where one of them fails\n")
-    print_line(f"{WRITTEN}\n")
+    print_line(f"{REPLIES_NOTE}\n")
     show_drawing(_draw_judges(example, results))
     print_line("Where the two strategies differ:")
-    for place, case in enumerate(example.cases):
-        replies = {judge.name: results[judge.name][place] for judge in example.judges}
-        decided = {name: results[name][place].outcome for name in STRATEGIES}
-        if len(set(decided.values())) > 1:
-            print_line(f"  {case.id}: {_count_votes(replies)}")
-            for name, outcome in decided.items():
-                print_line(f"    {name} needs {_count_needed(name, len(replies))}: {SIGNS[outcome]} {outcome}")
+    for index, case in enumerate(example.cases):
+        judge_results = {judge.name: results[judge.name][index] for judge in example.judges}
+        outcomes = {name: results[name][index].outcome for name in STRATEGIES}
+        if len(set(outcomes.values())) > 1:
+            print_line(f"  {case.id}: {_count_votes(judge_results)}")
+            for name, outcome in outcomes.items():
+                print_line(f"    {name} needs {_count_needed(name, len(judge_results))}: {SIGNS[outcome]} {outcome}")
     print_line("A judge that fails never counts as a pass: undecided is not passed.")
     print_line("\nFor your own answers, with judges that read:")
-    print_line(f'  adjudge judge answer.txt --criteria "{CRITERIA}" --judge {EXAMPLE}')
+    print_line(f'  adjudge judge answer.txt --criteria "{EXAMPLE_CRITERION}" --judge {EXAMPLE}')
     print_line("  and with --strategy majority and three times --judge, three of them")
 
 
@@ -232,40 +243,44 @@ def _draw_judges(example: Example, results: Mapping[str, list[JudgeResult]]) -> 
     """Make the table of what each judge and each strategy says; a row is bold where the strategies differ."""
     names = [judge.name for judge in example.judges]
     table = make_table("The same answers, read by three judges", ("answer", *names, *STRATEGIES), whole=6)
-    for place, case in enumerate(example.cases):
-        verdicts = [_describe_seat(results[name][place]) for name in names]
-        decided = [results[name][place].outcome for name in STRATEGIES]
-        style = None if len(set(decided)) == 1 else "bold"
-        add_row(table, case.id, *verdicts, *[f"{SIGNS[outcome]} {outcome}" for outcome in decided], style=style)
+    for index, case in enumerate(example.cases):
+        verdicts = [_describe_seat(results[name][index]) for name in names]
+        outcomes = [results[name][index].outcome for name in STRATEGIES]
+        style = None if len(set(outcomes)) == 1 else "bold"
+        add_row(table, case.id, *verdicts, *[f"{SIGNS[outcome]} {outcome}" for outcome in outcomes], style=style)
     return table
 
 
 def _describe_seat(result: JudgeResult) -> str:
+    """Describe the result of one judge in a cell: a sign for its outcome, and its score or why it is undecided."""
     score = result.undecided_because if result.score is None else format_score(result.score)
     return f"{SIGNS[result.outcome]} {score}"
 
 
 def _count_votes(results: Mapping[str, JudgeResult]) -> str:
-    """Count the judges of each outcome, and give the reason of one that could not decide."""
-    votes = {outcome: [name for name, result in results.items() if result.outcome == outcome] for outcome in SIGNS}
-    counted = ", ".join(f"{len(names)} {outcome}" for outcome, names in votes.items() if names)
-    silent = "; ".join(f"{name}: {results[name].detail}" for name in votes["undecided"])
-    return f"{counted} ({silent})" if silent else counted
+    """Describe how many judges had each outcome, and the reason of each judge that could not decide."""
+    judges_by_outcome = {
+        outcome: [name for name, result in results.items() if result.outcome == outcome] for outcome in SIGNS
+    }
+    counts = ", ".join(f"{len(names)} {outcome}" for outcome, names in judges_by_outcome.items() if names)
+    reasons = "; ".join(f"{name}: {results[name].detail}" for name in judges_by_outcome["undecided"])
+    return f"{counts} ({reasons})" if reasons else counts
 
 
 def _count_needed(strategy: str, seats: int) -> str:
+    """Describe how many of the judges have to agree for a strategy to decide: all (consensus), or more than half."""
     if strategy == "consensus":
         return f"{seats} of {seats} to pass, and 1 to fail"
     return f"{seats // 2 + 1} of {seats} to pass or to fail"
 
 
-# ---------------------------------------------------------------- the third act
+# ---------------------------------------------------------------- part 3: the report
 
 
 def _print_report(folder: Path | None, report: Path | None) -> None:
-    """Print where the report is, and how to go on.
+    """Print part 3: where the report is, and the commands for answers of the user's own.
 
-    Raises ``AdjudgeError`` without a report, which there is whenever ``demo`` prints.
+    ``demo`` always makes a report if it prints; without one, ``AdjudgeError`` is raised.
     """
     if folder is None or report is None:
         raise AdjudgeError("the demonstration wrote no report")
@@ -275,5 +290,5 @@ def _print_report(folder: Path | None, report: Path | None) -> None:
     print_line("One of its cases, with everything that every judge replied:")
     print_line(f"  adjudge report {run} no-order")
     print_line("\nFor your own answers, one in each line of a file:")
-    print_line(f'  adjudge run answers.jsonl --criteria "{CRITERIA}" --judge {EXAMPLE} --out monday')
+    print_line(f'  adjudge run answers.jsonl --criteria "{EXAMPLE_CRITERION}" --judge {EXAMPLE} --out monday')
     print_line("  adjudge report monday --html monday.html")

@@ -1,4 +1,4 @@
-"""``adjudge diff``: the changes between two runs, and the decision to stop on them."""
+"""``adjudge diff``: show the changes between two runs, and find the exit status by which a script stops on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.measurement_options import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, note, print_document, print_line, show_progress, write_file, write_json
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_share, check_whole_number, is_finite
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from adjudge.runs.folder import Run
 
 
-_MOST = 2_000
+_MOST_LISTED = 2_000
 """Cases that a diff lists at most."""
 
 LISTED = 20
-"""Cases that a person is shown, where nobody says how many."""
+"""Cases that the terminal lists without ``--top``."""
 
 
 def diff_runs(
@@ -94,19 +94,19 @@ def diff_runs(
     """
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
-    _check(html, top, fail_under)
+    _check_output_options(html, top, fail_under)
     _check_worse(by, margin, fail_if_worse=fail_if_worse, pass_if_unclear=pass_if_unclear)
     request = _make_request(measuring)
     difference = compare_runs(before, after)
     if request is not None or by == "people" or (fail_if_worse and by is None):
-        difference = _measure(difference, request or MeasureRequest(labels=None, by="diff"))
+        difference = _measure_by_people(difference, request or MeasureRequest(labels=None, by="diff"))
     else:
-        difference = _add_queued(difference)
+        difference = _measure_if_labelled(difference)
     difference = replace(difference, margin=margin / 100 if margin else None)
     if by == "judge":
         difference = _compare_verdicts(difference)
     if html is not None:
-        _write_html(html, difference, _MOST if top is None else top)
+        _write_html(html, difference, _MOST_LISTED if top is None else top)
     difference = difference if top is None else replace(difference, listed=difference.listed[:top])
     if as_json:
         write_json(difference.to_dict())
@@ -120,44 +120,49 @@ def diff_runs(
         document = make_diff_document(difference, top=LISTED if top is None else top)
         print_document(document, more="--top shows more, --html FILE the first 2,000")
     if difference.only_before and difference.only_after:
-        note(_PAIRED_BY_ID)
+        note(_ID_ADVICE)
     status = find_status(difference, fail_under, no_regressions=no_regressions)
     if not fail_if_worse:
         return status
-    find_worse = _find_failing if by == "judge" else _find_worse
-    worse = find_worse(difference, 0 if pass_if_unclear else 3)
-    return max(status, worse, key=_GRAVITY.index)
+    find_status_if_worse = _find_status_by_judge if by == "judge" else _find_status_by_people
+    status_if_worse = find_status_if_worse(difference, 0 if pass_if_unclear else 3)
+    return max(status, status_if_worse, key=_STATUSES_BY_GRAVITY.index)
 
 
 def compare_runs(before: Path, after: Path) -> Diff:
-    """The diff of two runs; raises ``UsageError`` where they have no case in common that is the same."""
+    """Compare two runs case by case; raises ``UsageError`` if they have no case in common that can be compared."""
     from adjudge.report.run_diff import diff
 
     with show_progress("comparing"):
         difference = diff(before, after)
     if difference.cases:
         return difference
-    # Two runs of different data have no regressions, and that must not look like a pass.
+    # Two runs of different data have no case that regressed, and that must not look like a pass.
     remedy = "compare runs of the same data"
     if difference.inputs_changed:
         remedy += ", with the same reference, task and context"
     if difference.criteria_changed:
         remedy += ", judged by the same criteria of their own (--case-criteria)"
     if difference.only_before and difference.only_after:
-        remedy += f"; {_PAIRED_BY_ID}"
+        remedy += f"; {_ID_ADVICE}"
     raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
 
 
-_PAIRED_BY_ID = (
+_ID_ADVICE = (
     "cases are paired by their ids, and a row without an id gets one by its content: where answers changed, name the "
     "column of the ids (adjudge run --id)"
 )
-_GRAVITY = (0, 3, 1)
-"""Exit statuses, the gravest last."""
+"""The advice for runs that each have cases which the other does not have."""
+
+_STATUSES_BY_GRAVITY = (0, 3, 1)
+"""The exit statuses of a comparison, the gravest last."""
 
 
-def _find_worse(difference: Diff, unclear: int) -> int:
-    """Find the exit status of ``--fail-if-worse``: ``unclear`` if the interval cannot tell, 3 if there is none."""
+def _find_status_by_people(difference: Diff, unclear_status: int) -> int:
+    """Find the exit status of ``--fail-if-worse`` by the labels of people: 1 if RUN2 is worse than the margin allows.
+
+    ``unclear_status`` is returned if the interval of the difference cannot tell, and 3 if there is no interval.
+    """
     shares = [share for share in (difference.systems, difference.judges) if share is not None]
     margin = difference.margin or 0.0
     low, high = None, None
@@ -166,17 +171,20 @@ def _find_worse(difference: Diff, unclear: int) -> int:
     if difference.judges is not None:
         low, high = difference.judges.agreement.low, difference.judges.agreement.high
     if low is None or high is None:
-        note("; ".join(_list_unfinished(difference) or [share.because for share in shares]))
+        note("; ".join(_describe_unfinished_runs(difference) or [share.because for share in shares]))
         return UNDECIDED
-    status = _judge_limits(low, high, margin)
-    if status == 3:
-        note(f"the labels cannot tell whether RUN2 is worse; {_describe_next(difference)}")
-        return unclear
+    status = _find_interval_status(low, high, margin)
+    if status == UNDECIDED:
+        note(f"the labels cannot tell whether RUN2 is worse; {_advise_on_labels(difference)}")
+        return unclear_status
     return status
 
 
-def _describe_next(difference: Diff) -> str:
-    """Describe what further labels would do, and at which price: to label on after a look is to look again."""
+def _advise_on_labels(difference: Diff) -> str:
+    """Advise what to do if the labels cannot tell whether a run is worse.
+
+    A plan may allow one look at its labels. Whoever labels more after it looks again, and needs wider limits.
+    """
     limits = {measured.limit for measured in (difference.systems, difference.judges) if measured is not None}
     if "one look" in limits:
         return "the one look is taken: with further labels, the wider limits for every look decide; or allow a --margin"
@@ -185,36 +193,43 @@ def _describe_next(difference: Diff) -> str:
     return "every answer is labelled: settle those that nobody could tell, or allow a --margin"
 
 
-def _find_failing(difference: Diff, unclear: int) -> int:
-    """Find the exit status of ``--fail-if-worse --by judge``, as ``_find_worse`` finds that of the labels."""
+def _find_status_by_judge(difference: Diff, unclear_status: int) -> int:
+    """Find the exit status of ``--fail-if-worse --by judge``: 1 if RUN2 is worse by the verdicts of the judge.
+
+    ``unclear_status`` is returned if the interval of the difference cannot tell. The status is 3 if there is no
+    interval, and if the runs are not shown to differ but cases that passed in RUN1 are missing in RUN2.
+    """
     share = difference.judged
     if share is None or share.low is None or share.high is None:
-        changed = "the judge changed between the runs, so its verdicts cannot tell whether the answers are worse"
-        note("; ".join(_list_unfinished(difference) or [changed]))
+        judge_changed = "the judge changed between the runs, so its verdicts cannot tell whether the answers are worse"
+        note("; ".join(_describe_unfinished_runs(difference) or [judge_changed]))
         return UNDECIDED
-    status = _judge_limits(share.low, share.high, difference.margin or 0.0)
-    if status == 3:
+    status = _find_interval_status(share.low, share.high, difference.margin or 0.0)
+    if status == UNDECIDED:
         note("the judge's verdicts cannot tell whether RUN2 is worse; judge more cases, or allow a --margin")
-        status = unclear
-    if status == 0 and difference.unmatched_passes:
+        status = unclear_status
+    if status == DONE and difference.unmatched_passes:
         note(_describe_unmatched(difference))
         return UNDECIDED
     return status
 
 
-def _judge_limits(low: float, high: float, margin: float) -> int:
-    """Find the exit status of an interval: 1 worse than the margin allows, 0 not worse, 3 it holds both."""
+def _find_interval_status(low: float, high: float, margin: float) -> int:
+    """Find the exit status of the interval from ``low`` to ``high`` of a difference, RUN2 minus RUN1.
+
+    1 if all of it is worse than the margin allows, 0 if none of it is, and 3 if it contains both.
+    """
     return FAILED if high < -margin else DONE if low >= -margin else UNDECIDED
 
 
-def _check(html: Path | None, top: int | None, fail_under: float | None) -> None:
-    """Raise ``UsageError`` in the words of the command line."""
+def _check_output_options(html: Path | None, top: int | None, fail_under: float | None) -> None:
+    """Raise ``UsageError`` for a wrong value of an option about the output, and of ``--fail-under``."""
     if fail_under is not None:
         check_share("fail_under", fail_under)
     if html == Path("-"):
         raise UsageError("--html writes a file, and - is standard output; name a file")
     if top is not None:
-        check_whole_number("top", top, least=0, most=_MOST)
+        check_whole_number("top", top, least=0, most=_MOST_LISTED)
 
 
 def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool, pass_if_unclear: bool) -> None:
@@ -230,9 +245,9 @@ def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool, pass_if_
 
 
 def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
-    """Make the request by which both runs are measured; ``None`` where nobody asked.
+    """Make the request by which both runs are measured; ``None`` without ``--labels``.
 
-    Raises ``UsageError`` for options that are about labels where there are none.
+    Raises ``UsageError`` for options that are about the labels of ``--labels`` without it.
     """
     if measuring.labels is None:
         if measuring.labels_are is not None:
@@ -245,19 +260,22 @@ def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
     return request
 
 
-def _measure(difference: Diff, request: MeasureRequest) -> Diff:
-    """The diff with what people say of the two runs, as somebody asked for."""
+def _measure_by_people(difference: Diff, request: MeasureRequest) -> Diff:
+    """Add to a diff what the labels of people say about the two runs, because the user asked for it.
+
+    For two judges on the same answers, and labels of files, the measurement of each judge is added too.
+    """
     from adjudge.report.measured_diff import measure_diff, record_difference
     from adjudge.runs.folder import open_run
 
     with open_run(difference.before.folder) as before, open_run(difference.after.folder) as after:
         is_random = request.labels_are == "random"
-        compared = measure_diff(difference, before, after, labels=request.labels, labels_are_random=is_random)
-        if compared.judges is None or request.labels is None:
-            record_difference(compared, before, by=request.by)
-            return compared
+        measured = measure_diff(difference, before, after, labels=request.labels, labels_are_random=is_random)
+        if measured.judges is None or request.labels is None:
+            record_difference(measured, before, by=request.by)
+            return measured
         first, second = [_measure_run(request, run) for run in (before, after)]
-    return replace(compared, measured=None if first is None or second is None else (first, second))
+    return replace(measured, measured=None if first is None or second is None else (first, second))
 
 
 def _measure_run(request: MeasureRequest, run: Run) -> Measurement | None:
@@ -268,7 +286,7 @@ def _measure_run(request: MeasureRequest, run: Run) -> Measurement | None:
 
 
 def _compare_verdicts(difference: Diff) -> Diff:
-    """The diff with what the judge's verdicts alone say, as somebody asked for."""
+    """Add to a diff how the rates differ at which the judge passes the two runs, for ``--by judge``."""
     from adjudge.report.measured_diff import compare_verdicts
     from adjudge.runs.folder import open_run
 
@@ -276,8 +294,11 @@ def _compare_verdicts(difference: Diff) -> Diff:
         return compare_verdicts(difference, before, after)
 
 
-def _add_queued(difference: Diff) -> Diff:
-    """The diff with what people say of the two runs, where they labelled both and nobody asked for it."""
+def _measure_if_labelled(difference: Diff) -> Diff:
+    """Add to a diff what people say about the two runs if they labelled both, although the user did not ask for it.
+
+    An error in the labels is therefore a complaint, and leaves the diff as it is.
+    """
     from adjudge.report.measured_diff import is_labelled, measure_queued_diff, record_difference
     from adjudge.runs.folder import open_run
     from adjudge.trust.extra import has_extra
@@ -289,13 +310,13 @@ def _add_queued(difference: Diff) -> Diff:
             if not has_extra():
                 note("people labelled these runs; to compare them by that: pip install 'adjudge[trust]'")
                 return difference
-            compared = measure_queued_diff(difference, before, after)
-            record_difference(compared, before, by="diff")
+            measured = measure_queued_diff(difference, before, after)
+            record_difference(measured, before, by="diff")
         except AdjudgeError as error:
-            # Nobody asked: a file that is damaged must not keep them from what the runs themselves say.
-            complain(f"what people said of these runs is left out: {spell(error)}")
+            # The user did not ask for the labels, so a damaged file of them must not hide what the runs say.
+            complain(f"what people said of these runs is left out: {format_error(error)}")
             return difference
-    return compared
+    return measured
 
 
 def _write_html(path: Path, difference: Diff, most: int) -> None:
@@ -309,12 +330,14 @@ def _write_html(path: Path, difference: Diff, most: int) -> None:
     write_file(path, [text])
 
 
-def _list_unfinished(difference: Diff) -> list[str]:
+def _describe_unfinished_runs(difference: Diff) -> list[str]:
+    """Describe which of the two runs are unfinished, a text for each; empty if both are finished."""
     sides = (difference.before, difference.after)
     return [_describe_unfinished(side) for side in sides if side.status != "finished"]
 
 
 def _describe_unmatched(difference: Diff) -> str:
+    """Describe the cases that passed in the earlier run, and cannot be compared in the later one."""
     number = difference.unmatched_passes
     cases = "case that passed in RUN1 is" if number == 1 else "cases that passed in RUN1 are"
     return f"{number:,} {cases} gone or changed, so nobody can say"
@@ -325,23 +348,23 @@ def _describe_unfinished(side: DiffSide) -> str:
 
 
 def find_status(difference: Diff, fail_under: float | None, *, no_regressions: bool) -> int:
-    """The exit status: a miss beats what cannot be said."""
-    from adjudge.cli.commands.run import find_status as find_share
+    """Find the exit status of ``--fail-under`` and ``--no-regressions``: 1 (missed) beats 3 (unknown) beats 0."""
+    from adjudge.cli.commands.run import find_status as find_share_status
 
     has_conditions = fail_under is not None or no_regressions
     if has_conditions and difference.compared == "both":
         note("the judge and the answers both changed, so nothing can be required of this comparison")
         return UNDECIDED
-    statuses = {find_share(difference.after.counts, fail_under)} if fail_under is not None else set()
+    statuses = {find_share_status(difference.after.counts, fail_under)} if fail_under is not None else set()
     if no_regressions and difference.lost:
-        statuses.add(1)
+        statuses.add(FAILED)
     if no_regressions and difference.unmatched_passes:
         note(_describe_unmatched(difference))
-        statuses.add(3)
-    # Of the earlier run too: what it had not come to could not have passed in it.
-    needed = ([difference.before] if no_regressions else []) + ([difference.after] if has_conditions else [])
-    for side in needed:
+        statuses.add(UNDECIDED)
+    # For regressions, the earlier run has to be finished too: a case that it has not judged yet cannot be compared.
+    required_sides = ([difference.before] if no_regressions else []) + ([difference.after] if has_conditions else [])
+    for side in required_sides:
         if side.status != "finished":
             note(_describe_unfinished(side))
-            statuses.add(3)
+            statuses.add(UNDECIDED)
     return FAILED if FAILED in statuses else UNDECIDED if UNDECIDED in statuses else DONE

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.commands.ledger import Key, Place, find_user, name_option, use_ledger
+from adjudge.cli.commands.ledger import KeyFile, LedgerUrl, find_user, name_option, use_ledger
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import print_line, write_json
 from adjudge.config.file import Config, read_config
@@ -35,11 +35,12 @@ from adjudge.server.database import ANSWERS, find_table
 _COLUMNS = 80
 
 _MOST_SHOWN = 10
-"""Of what a person is to look at; ``--json`` has the rest."""
+"""Texts for a person to review that are listed; ``--json`` lists all."""
 
 
-def _name_paths(name: str, what: str) -> object:
-    return typer.Option(f"--{name}", metavar="PATH", help=f"{what}, beside those of adjudge.toml; several times.")
+def _make_path_option(name: str, noun: str) -> object:
+    """Make an option for paths; ``noun`` is what they lead to, for the help text."""
+    return typer.Option(f"--{name}", metavar="PATH", help=f"{noun}, beside those of adjudge.toml; several times.")
 
 
 def forget_all(
@@ -56,12 +57,12 @@ def forget_all(
     shown: Annotated[
         int | None, typer.Option("--show", metavar="SEQ", help="Say whether that entry records this erasure.")
     ] = None,
-    ledger: Place = None,
-    runs: Annotated[list[Path] | None, _name_paths("run", "Run, or a folder of runs")] = None,
-    caches: Annotated[list[Path] | None, _name_paths("cache", "Cache of replies")] = None,
-    recordings: Annotated[list[Path] | None, _name_paths("recording", "Recording")] = None,
-    labels: Annotated[list[Path] | None, _name_paths("labels", "File of labels")] = None,
-    key: Key = None,
+    ledger: LedgerUrl = None,
+    runs: Annotated[list[Path] | None, _make_path_option("run", "Run, or a folder of runs")] = None,
+    caches: Annotated[list[Path] | None, _make_path_option("cache", "Cache of replies")] = None,
+    recordings: Annotated[list[Path] | None, _make_path_option("recording", "Recording")] = None,
+    labels: Annotated[list[Path] | None, _make_path_option("labels", "File of labels")] = None,
+    key: KeyFile = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> int:
@@ -79,13 +80,13 @@ def forget_all(
     if shown is not None:
         return _compare_with_entry(shown, choice, ledger, config, as_json=as_json)
     order = Order(choice=choice, reason=_check_reason(reason, dry_run=dry_run), by=_check_by(by))
-    named = Places(
+    command_line_places = Places(
         caches=tuple(caches or ()),
         recordings=tuple(recordings or ()),
         labels=tuple(labels or ()),
         runs=tuple(runs or ()),
     )
-    report = asyncio.run(_forget(order, configuration, ledger, key, named, dry_run=dry_run))
+    report = asyncio.run(_forget(order, configuration, ledger, key, command_line_places, dry_run=dry_run))
     if as_json:
         write_json(report.to_dict())
     else:
@@ -95,22 +96,23 @@ def forget_all(
 
 
 async def _forget(
-    order: Order, config: Config, url: str | None, key: str | None, named: Places, *, dry_run: bool
+    order: Order, config: Config, url: str | None, key: str | None, command_line_places: Places, *, dry_run: bool
 ) -> ForgetReport:
-    """Forget in all places that the configuration and the command line name.
+    """Carry out an order to delete, in all places that the configuration and the command line name.
 
-    Raises ``UsageError`` where they name none.
+    ``url`` and ``key`` are the ledger and its signing key, if the command line names them. Raises ``UsageError`` where
+    no place is named.
     """
     configured = list_configured(config)
-    folders = _unite(named.runs, configured["runs"])
-    listed = [_list_runs(folder) for folder in folders]
+    folders = _merge_paths(command_line_places.runs, configured["runs"])
+    runs_and_links = [_list_runs(folder) for folder in folders]
     places = replace(
-        named,
-        caches=_unite(named.caches, configured["caches"]),
-        recordings=_unite(named.recordings, configured["recordings"]),
-        labels=_unite(named.labels, configured["labels"]),
-        runs=tuple(run for runs, _ in listed for run in runs),
-        links=(*list_links(config), *(link for _, links in listed for link in links)),
+        command_line_places,
+        caches=_merge_paths(command_line_places.caches, configured["caches"]),
+        recordings=_merge_paths(command_line_places.recordings, configured["recordings"]),
+        labels=_merge_paths(command_line_places.labels, configured["labels"]),
+        runs=tuple(run for runs, _ in runs_and_links for run in runs),
+        links=(*list_links(config), *(link for _, links in runs_and_links for link in links)),
         webhooks=tuple(list_webhook_hosts(config)),
         absent=list_absent(config),
     )
@@ -119,17 +121,20 @@ async def _forget(
             raise UsageError("no place is named: write [ledger] in adjudge.toml, or give --ledger, --run or the like")
         return await forget(order, places, dry_run=dry_run)
     async with open_ledger(config, url, key=key, for_writing=not dry_run) as ledger:
-        await ledger.head()  # which makes no ledger where there is none, as writing would
+        await ledger.head()  # raises where there is no ledger; writing would make one
         return await forget(order, replace(places, ledger=ledger, answers=find_table(ANSWERS)), dry_run=dry_run)
 
 
-def _unite(named: Iterable[Path], configured: Iterable[Path]) -> tuple[Path, ...]:
-    """List paths once each, however they are written."""
+def _merge_paths(named: Iterable[Path], configured: Iterable[Path]) -> tuple[Path, ...]:
+    """Merge the paths of the command line and of the configuration; one that occurs twice is kept as it was named."""
     return tuple({path.resolve(): path for path in (*configured, *named)}.values())
 
 
 def _list_runs(path: Path) -> tuple[list[Path], list[Path]]:
-    """List the runs that a path names, and apart from them the links to runs: one could lead out of the folder."""
+    """List the runs at a path: the run itself, or the runs in a folder and, in a second list, the links to runs in it.
+
+    Links are not followed, because one could lead out of the folder. Raises ``UsageError`` where there is no folder.
+    """
     if _may_be_run(path):
         return [path], []
     if not path.is_dir():
@@ -139,14 +144,16 @@ def _list_runs(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _may_be_run(folder: Path) -> bool:
+    """Return whether a folder is a run, or cannot be read and so may be one."""
     try:
         return (folder / MANIFEST_FILE).is_file()
     except PermissionError:
-        # Skipped as no run, it would pass for one with nothing in it; as a run it is listed as not finished.
+        # If it were skipped, it would look as if it held nothing to delete. As a run, it is listed as not finished.
         return folder.is_dir()
 
 
 def _check_reason(reason: str | None, *, dry_run: bool) -> str:
+    """Return the reason of an erasure; raises ``UsageError`` for an empty one, unless nothing is deleted."""
     if dry_run:
         return reason or ""
     if not (reason or "").strip():
@@ -155,6 +162,10 @@ def _check_reason(reason: str | None, *, dry_run: bool) -> str:
 
 
 def _check_by(by: str | None) -> str:
+    """Return the name of the person who asks for the erasure, by default the system's user.
+
+    Raises ``UsageError`` for a name that could be mistaken for another one, for example by an invisible character.
+    """
     name = by if by is not None else find_user()
     doubt = explain_doubtful_name(name)
     if doubt is not None:
@@ -163,7 +174,7 @@ def _check_by(by: str | None) -> str:
 
 
 def _compare_with_entry(seq: int, choice: Choice, ledger: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Say whether an entry records the erasure of this choice, and return the exit status."""
+    """Print whether an entry of the ledger records the erasure of this choice, and return the exit status."""
     is_same = use_ledger(ledger, config, lambda opened: check_erasure(opened, seq, choice))
     if as_json:
         write_json({"schema": "adjudge/erasure-check/1", "seq": seq, "same": bool(is_same)})
@@ -172,16 +183,17 @@ def _compare_with_entry(seq: int, choice: Choice, ledger: str | None, config: Pa
     return DONE if is_same else FAILED
 
 
-# ---------------------------------------------------------------- in words
+# ---------------------------------------------------------------- the report as text
 
 
 def _describe(report: ForgetReport) -> Iterator[str]:
+    """Yield the lines of a report: deleted texts, those to review, places out of reach, and the state of the ledger."""
     yield from _describe_deleted(report)
-    yield from _describe_look(report)
+    yield from _describe_texts_to_review(report)
     yield ""
     yield "Out of reach"
     for place in report.out_of_reach:
-        yield from _align(place.place, place.what, width=22)
+        yield from _align_columns(place.place, place.what, width=22)
     for problem in report.unfinished:
         yield from _wrap(f"Not finished: {problem}. Run this again.")
     yield ""
@@ -192,44 +204,49 @@ def _describe(report: ForgetReport) -> Iterator[str]:
 
 
 def _describe_deleted(report: ForgetReport) -> Iterator[str]:
+    """Yield lines on the texts that were deleted, or with ``--dry-run`` would be, by the place that kept them."""
     if not report.total:
         yield f"Nothing is kept about {flatten(report.chosen, 200)}."
         return
     texts = f"{report.total:,} {'text' if report.total == 1 else 'texts'}"
     yield f"Would be deleted, {texts}" if report.dry_run else f"Deleted, {texts}"
-    for each in report.deleted:
-        if each.count:
-            yield from _align(f"{each.place:<16}{each.count:>7,}", each.what, width=24)
+    for deleted in report.deleted:
+        if deleted.count:
+            yield from _align_columns(f"{deleted.place:<16}{deleted.count:>7,}", deleted.what, width=24)
 
 
-def _describe_look(report: ForgetReport) -> Iterator[str]:
-    """Yield lines on the texts that a person has to look at."""
+def _describe_texts_to_review(report: ForgetReport) -> Iterator[str]:
+    """Yield lines on the texts that a person has to look at, and the commands that delete them."""
     if not report.look:
         return
     count = len(report.look)
     yield ""
     yield f"Look at {'this' if count == 1 else 'these'} yourself, {count:,} {'text' if count == 1 else 'texts'}"
-    for each in report.look[:_MOST_SHOWN]:
-        where = _NAMES.get(each.place, "{}").format(each.where[-12:] if each.place == "approvals" else each.where)
-        yield from _wrap(f"{where}: {each.what}", indent="  ")
+    for text in report.look[:_MOST_SHOWN]:
+        position = text.where[-12:] if text.place == "approvals" else text.where  # the end of an id can be typed
+        name = _POSITION_NAMES.get(text.place, "{}").format(position)
+        yield from _wrap(f"{name}: {text.what}", indent="  ")
     if count > _MOST_SHOWN:
         yield f"  and {count - _MOST_SHOWN:,} more; --json lists all"
-    if any(each.place == "ledger" for each in report.look):
+    if any(text.place == "ledger" for text in report.look):
         yield '  delete an entry: adjudge ledger erase SEQ --reason "..."'
-    if any(each.place == "approvals" for each in report.look):
+    if any(text.place == "approvals" for text in report.look):
         yield "  delete the texts of a request: adjudge approvals forget ID"
 
 
-_NAMES = {"ledger": "entry {}", "approvals": "approval {}"}
+_POSITION_NAMES = {"ledger": "entry {}", "approvals": "approval {}"}
+"""The names of positions in the ledger and among the approvals; a position elsewhere is named by itself."""
 
 
 def _describe_ledger(report: ForgetReport) -> str:
+    """Describe in a sentence whether the ledger verifies after the deletion."""
     if not report.verified:
         return f"The ledger does not verify: {report.problem}; `adjudge ledger verify` says more."
     return f"The ledger verifies: {report.entries:,} entries, {report.erased:,} without their text."
 
 
-def _align(name: str, text: str, *, width: int) -> Iterator[str]:
+def _align_columns(name: str, text: str, *, width: int) -> Iterator[str]:
+    """Yield lines with a name in a first column of ``width``, and a text that is wrapped in a second column."""
     lines = textwrap.wrap(flatten(text, 1_000), _COLUMNS - width - 3) or [""]
     yield f"  {name:<{width}} {lines[0]}".rstrip()
     for line in lines[1:]:
@@ -237,5 +254,6 @@ def _align(name: str, text: str, *, width: int) -> Iterator[str]:
 
 
 def _wrap(text: str, *, indent: str = "") -> list[str]:
-    inner = indent + "  " if indent else ""
-    return textwrap.wrap(flatten(text, 2_000), _COLUMNS, initial_indent=indent, subsequent_indent=inner)
+    """Wrap a text into lines; if it is indented, the lines after its first are indented two columns more."""
+    later_indent = indent + "  " if indent else ""
+    return textwrap.wrap(flatten(text, 2_000), _COLUMNS, initial_indent=indent, subsequent_indent=later_indent)

@@ -31,7 +31,7 @@ from adjudge.cli.output import (
     write_json,
 )
 from adjudge.cli.results import name_item
-from adjudge.cli.spelling import repeat_options, spell
+from adjudge.cli.spelling import format_error, repeat_options
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
@@ -45,8 +45,8 @@ from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
 from adjudge.judges.evaluate import merge_case_data
 
-Decided = tuple[InputItem, Decision | None]
-"""An item and what was decided; ``None`` where it could not be read, and the item says why."""
+DecidedItem = tuple[InputItem, Decision | None]
+"""An input item and the gate's decision; ``None`` where there is none, and the item's ``error`` says why."""
 
 
 def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
@@ -61,7 +61,7 @@ def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False)
         try:
             gates[name] = open_gate(name, configuration)
         except UsageError as error:
-            complain(spell(error))
+            complain(format_error(error))
             status = 2
     if as_json:
         if status == 0:
@@ -113,33 +113,33 @@ def check_gate(
     check_whole_number("concurrency", concurrency, least=1)
     configuration = read_config(config)
     recorder = open_recorder(configuration, recording.ledger, off=recording.no_ledger)
-    gate = open_gate(name, configuration, recorder=recorder, demanded=certified.list_given())
+    gate = open_gate(name, configuration, recorder=recorder, demanded=certified.make_settings())
     texts = read_material(material)
     inputs = list_inputs(paths)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
-    done = asyncio.run(_check_all(gate, inputs, texts, concurrency, recorder, wait=wait))
+    decided_items = asyncio.run(_check_all(gate, inputs, texts, concurrency, recorder, wait=wait))
     if as_json:
-        _print_json(done, single=inputs.single)
+        _print_json(decided_items, single=inputs.single)
     else:
         options = repeat_options(ledger=recording.ledger, config=config)
-        print_decisions(done, single=inputs.single, can_approve=gate.shows_content, options=options)
-    complain_once([*(item.error for item, _ in done if item.error is not None), *recorder.troubles])
-    # One that was let through to be observed, and is on no record, is nothing to go on with.
-    return find_status([decision for _, decision in done]) or (3 if recorder.troubles else 0)
+        print_decisions(decided_items, single=inputs.single, can_approve=gate.shows_content, options=options)
+    complain_once([*(item.error for item, _ in decided_items if item.error is not None), *recorder.troubles])
+    # A content that was let through only to be observed, and could not be recorded, is no success: 3 and not 0.
+    return find_status([decision for _, decision in decided_items]) or (3 if recorder.troubles else 0)
 
 
 def find_status(decisions: Sequence[Decision | None]) -> int:
-    """The exit status of several inputs: unreadable beats failed beats held back beats allowed."""
+    """Find the exit status for several inputs: unreadable (``None``) beats failed beats held back beats allowed."""
     if not decisions or any(decision is None for decision in decisions):
         return USAGE
-    stopped = [decision for decision in decisions if decision is not None and not decision.allowed]
-    if any(_failed(decision) for decision in stopped):
+    blocked = [decision for decision in decisions if decision is not None and not decision.allowed]
+    if any(_has_failed(decision) for decision in blocked):
         return FAILED
-    return UNDECIDED if stopped else DONE
+    return UNDECIDED if blocked else DONE
 
 
-def _failed(decision: Decision) -> bool:
-    """Return whether somebody said no, and not merely nobody yes."""
+def _has_failed(decision: Decision) -> bool:
+    """Return whether a content is blocked because it failed or a person denied it, and not because nobody decided."""
     if decision.pending:
         return False
     return decision.decided_by == "human" or (decision.result is not None and decision.result.outcome == "failed")
@@ -147,10 +147,14 @@ def _failed(decision: Decision) -> bool:
 
 async def _check_all(
     gate: Gate, inputs: Inputs, texts: dict[str, Any], concurrency: int, recorder: CommandRecorder, *, wait: bool
-) -> list[Decided]:
-    """Every input with its decision, in order; ``wait`` ends when people have decided what was held back."""
+) -> list[DecidedItem]:
+    """Put every input through a gate, and return each with its decision, in order.
 
-    async def work(item: InputItem) -> Decided:
+    ``texts`` are the task, the context and the reference of all of them. With ``wait``, decisions that wait for people
+    are replaced by the final ones.
+    """
+
+    async def work(item: InputItem) -> DecidedItem:
         try:
             return await _check_one(gate, item, texts)
         finally:
@@ -160,37 +164,39 @@ async def _check_all(
         check_gate_ready(gate)
         await recorder.prepare()
         with show_progress("checked", inputs.total) as progress:
-            done = await map_concurrently(inputs.items, work, concurrency, give_up=_leave_out)
+            decided_items = await map_concurrently(inputs.items, work, concurrency, give_up=_leave_out)
         if wait:
-            await _await_people(gate, done)
+            await _await_people(gate, decided_items)
     finally:
         await close_gate(gate)
         await recorder.aclose()
-    return done
+    return decided_items
 
 
-def _leave_out(item: InputItem) -> Decided:
-    """Say of an item that no decision came."""
+def _leave_out(item: InputItem) -> DecidedItem:
+    """Return an item for which the gate gave no decision, with an error that says so."""
     return replace(item, error=item.error or f"{item.label}: the gate ended without a decision; run it again"), None
 
 
-async def _await_people(gate: Gate, done: list[Decided]) -> None:
-    """Put the final decision in the place of each that is pending, in whichever order people decide."""
+async def _await_people(gate: Gate, decided_items: list[DecidedItem]) -> None:
+    """Wait until people have decided about each pending decision, and replace it in the list by the final one."""
 
-    async def work(number: int, item: InputItem, pending: Decision) -> None:
-        done[number] = item, await gate.resume(pending)
+    async def wait_for(index: int, item: InputItem, pending: Decision) -> None:
+        decided_items[index] = item, await gate.resume(pending)
 
-    if not gate.shows_content and any(decision is not None and decision.pending for _, decision in done):
-        note(_UNSEEN)
-    # Asked first and waited for afterwards: else the first few that wait would keep the others from being asked.
+    if not gate.shows_content and any(decision is not None and decision.pending for _, decision in decided_items):
+        note(_NOBODY_CAN_APPROVE)
+    # People are waited for only now, when all inputs are checked: else the first inputs that wait for people would take
+    # all places of ``concurrency``, and nobody would be asked about the others.
     async with asyncio.TaskGroup() as group:
-        for number, (item, decision) in enumerate(done):
+        for index, (item, decision) in enumerate(decided_items):
             if decision is not None and decision.pending:
                 note(f"{item.label} waits for approval {decision.approval_id}")
-                group.create_task(work(number, item, decision))
+                group.create_task(wait_for(index, item, decision))
 
 
-async def _check_one(gate: Gate, item: InputItem, texts: dict[str, Any]) -> Decided:
+async def _check_one(gate: Gate, item: InputItem, texts: dict[str, Any]) -> DecidedItem:
+    """Put one input through a gate; a case's own task, context and reference come before those of the command."""
     if item.error is not None:
         return item, None
     if not isinstance(item.content, Case):
@@ -198,51 +204,57 @@ async def _check_one(gate: Gate, item: InputItem, texts: dict[str, Any]) -> Deci
     return item, await gate.check(item.content.content, **merge_case_data(item.content, texts))
 
 
-def _print_json(done: Sequence[Decided], *, single: bool) -> None:
+def _print_json(decided_items: Sequence[DecidedItem], *, single: bool) -> None:
     """Write the decisions as JSON; a ``single`` one by itself, and nothing where its input could not be read."""
     entries = [
         name_item(item) | (decision.to_dict() if decision is not None else {"error": item.error})
-        for item, decision in done
+        for item, decision in decided_items
     ]
     if not single:
         write_json({"schema": "adjudge/decisions/1", "decisions": entries})
         return
-    _, decision = done[0]
+    _, decision = decided_items[0]
     if decision is not None:
         write_json(entries[0])
 
 
-def print_decisions(done: Sequence[Decided], *, single: bool, can_approve: bool = True, options: str = "") -> None:
-    """A line for each decision, and how to go on where a person is asked.
+def print_decisions(
+    decided_items: Sequence[DecidedItem], *, single: bool, can_approve: bool = True, options: str = ""
+) -> None:
+    """Print a line for each decision, and the next commands if some of them wait for a person.
 
-    ``can_approve=False``: the gate keeps no content with its requests, so nobody who votes can read what they would
-    approve. ``options`` end the commands that are proposed.
+    ``can_approve=False`` means that the gate keeps no content with its requests, so that nobody can read what they
+    would approve. ``options`` are written at the end of the commands.
     """
-    for item, decision in done:
+    for item, decision in decided_items:
         if decision is not None:
-            # On one line, whatever a judge or a rule wrote.
-            line = " ".join(decision.explain().split())
+            line = " ".join(decision.explain().split())  # on one line, whatever a judge or a rule wrote
             line += f"; approval {decision.approval_id}" if decision.pending else ""
             print_line(line if single else f"{item.label}: {line}")
     waiting = [
-        (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
+        (item.name, decision.approval_id)
+        for item, decision in decided_items
+        if decision is not None and decision.pending
     ]
     if waiting:
-        name, approval_id = waiting[0] if len(waiting) == 1 else ("-", "ID")
-        _print_how_to_resume(name, approval_id, can_approve=can_approve, options=options)
+        name, approval_id = waiting[0] if len(waiting) == 1 else ("-", "ID")  # "-" and "ID": for the user to fill in
+        _print_next_commands(name, approval_id, can_approve=can_approve, options=options)
 
 
-_UNSEEN = (
+_NOBODY_CAN_APPROVE = (
     "nobody can approve it, because the gate keeps no content for them to read: write show_content = true under "
     "[approvals], and check again"
 )
 
 
-def _print_how_to_resume(name: str, ident: str | None, *, can_approve: bool, options: str) -> None:
-    """The commands that follow, to be typed as they are but for WHY, and DIGEST, which `show` prints."""
+def _print_next_commands(name: str, ident: str | None, *, can_approve: bool, options: str) -> None:
+    """Print the commands that show, decide and resume a request; the user fills in WHY, and DIGEST, which show prints.
+
+    ``name`` is the file of the content, or ``-`` if the user has to fill that in too.
+    """
     file = "FILE" if name == "-" else shlex.quote(name)
     if not can_approve:
-        note(_UNSEEN)
+        note(_NOBODY_CAN_APPROVE)
         return
     note(f"to look:   adjudge approvals show {ident}{options}")
     note(f"to decide: adjudge approvals approve {ident} --reason WHY --seen DIGEST{options}   (or deny)")
@@ -250,11 +262,13 @@ def _print_how_to_resume(name: str, ident: str | None, *, can_approve: bool, opt
 
 
 def _list_fields(gate: Gate) -> tuple[Any, ...]:
-    described = _describe(gate)
-    return (", ".join(described.pop("rules")) or None, *described.values())
+    """List the settings of a gate as cells of a table, its rules in one cell."""
+    settings = _describe(gate)
+    return (", ".join(settings.pop("rules")) or None, *settings.values())
 
 
 def _describe(gate: Gate) -> dict[str, Any]:
+    """Return the settings of a gate as plain data; their order is that of the table's columns."""
     return {
         "rules": [rule.name for rule in gate.rules],
         "rubric": gate.rubric.name if gate.rubric is not None else None,
@@ -305,9 +319,11 @@ def resume(
 async def _resume(
     part: str, path: str | None, texts: dict[str, str], config: Config, recorder: CommandRecorder, *, wait: bool
 ) -> Decision:
-    """Resume a decision that waited for people, with the texts that were given.
+    """Resume the decision that waits for an approval, of whose id ``part`` is the beginning or the end.
 
-    Raises ``UsageError`` where nothing can be resumed: it was deleted, is none of a gate, or nobody is asked any more.
+    ``path`` is the content that is about to be used, and ``texts`` are its task, context and reference. Returns the
+    pending decision if people have not decided yet and ``wait`` is false. Raises ``UsageError`` where nothing can be
+    resumed: the stored decision was deleted, no gate's decision waits for the approval, or the gate asks nobody now.
     """
     ledger = recorder.ledger
     assert ledger is not None  # noqa: S101 - for the type checker; the caller opened it
@@ -327,7 +343,7 @@ async def _resume(
                 f"`adjudge approvals show {approval.id}` shows what does"
             )
         pending = stored.decision
-        _check_same(path, texts, pending)
+        _check_held_back(path, texts, pending)
         if approval.status == "open" and not wait:
             return pending
         gate = open_gate(pending.gate, config, recorder=recorder, approvals=approvals)
@@ -341,8 +357,11 @@ async def _resume(
         return await gate.resume(pending)
 
 
-def _check_same(path: str | None, texts: dict[str, str], pending: Decision) -> None:
-    """Raise ``UsageError`` for a file that is not what was held back: approved is what a person was asked about."""
+def _check_held_back(path: str | None, texts: dict[str, str], pending: Decision) -> None:
+    """Raise ``UsageError`` unless the content at ``path``, and the texts, are what the pending decision holds back.
+
+    Only that is what a person was asked about. Without a path, the texts alone are compared.
+    """
     if path is None:
         for name, text in texts.items():
             if digest_text(text) != pending.basis.get(name):
@@ -351,25 +370,30 @@ def _check_same(path: str | None, texts: dict[str, str], pending: Decision) -> N
     for item in list_inputs([path]).items:
         if item.error is not None:
             raise UsageError(item.error)
-        if _is_same(item.content, texts, pending):
+        if _was_held_back(item.content, texts, pending):
             return
     raise UsageError(f"{path} is not what was held back, which had another digest; put it through the gate again")
 
 
-def _is_same(content: object, texts: dict[str, str], pending: Decision) -> bool:
-    """Return whether this is what was held back, with the same task, context and reference: a case as a whole."""
+def _was_held_back(content: object, texts: dict[str, str], pending: Decision) -> bool:
+    """Return whether a pending decision holds back this content, with the same task, context and reference.
+
+    ``texts`` are those of the command. A case is compared as a whole: its own task, context and reference come before
+    the texts of the command, and one that is absent has to have been absent.
+    """
     parts: dict[str, object] = dict(texts)
-    judged = content
+    judged_content = content
     if isinstance(content, Case):
         case_parts = {name: getattr(content, name) for name in CONTEXT}
         parts = dict.fromkeys(CONTEXT) | texts | {name: part for name, part in case_parts.items() if part is not None}
-        judged = content.content
-    if digest_text(content_text(judged)) != pending.subject:
+        judged_content = content.content
+    if digest_text(content_text(judged_content)) != pending.subject:
         return False
-    return all(
-        (None if part is None else digest_text(content_text(part))) == pending.basis.get(name)
-        for name, part in parts.items()
-    )
+    for name, part in parts.items():
+        digest = None if part is None else digest_text(content_text(part))
+        if digest != pending.basis.get(name):
+            return False
+    return True
 
 
 gate_app = make_group(

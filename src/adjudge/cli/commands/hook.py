@@ -21,7 +21,7 @@ import typer
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import complain, note, print_line
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import flatten, show
 
@@ -42,7 +42,7 @@ AllowPython = Annotated[
 
 def check_event(
     harness: Annotated[str, typer.Option("--for", metavar="H", help="The harness: claude or codex.")],
-    # A text, because typer imports pydantic to make a path, and a harness waits for this command at every call.
+    # A text and not a Path: typer imports pydantic to make one, and a harness waits for this command at each call.
     config: Annotated[
         str, typer.Option("--config", metavar="FILE", help="Configuration with [hook], by its whole path.")
     ],
@@ -70,14 +70,14 @@ def check_event(
     Exit status: 0 answered, 2 anything else, with a word on standard error, so that the harness stops.
     """
     try:
-        answer_file = _take_standard_output()
+        answer_descriptor = _redirect_standard_output()
         answer = asyncio.run(
-            _answer(_read_harness(harness), Path(config), digest, managed=managed, allow_python=allow_python)
+            _answer_event(_read_harness(harness), Path(config), digest, managed=managed, allow_python=allow_python)
         )
-        with os.fdopen(answer_file, "w", encoding="utf-8") as file:
+        with os.fdopen(answer_descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(answer) + (_read_mark() if seal else "\n"))
     except AdjudgeError as error:
-        complain(spell(error))
+        complain(format_error(error))
         return 2
     except BaseException as error:  # noqa: BLE001 - a harness makes the call after any exit status but 2
         complain(f"the event could not be checked: {type(error).__name__}")
@@ -86,25 +86,32 @@ def check_event(
 
 
 def _read_mark() -> str:
+    """Return the mark at the end of a whole answer, for which ``--seal`` asks."""
     from adjudge.harness.hook_client import MARK
 
     return MARK
 
 
-def _take_standard_output() -> int:
-    """Take standard output away from everything that may print, and return where the answer is written."""
+def _redirect_standard_output() -> int:
+    """Redirect standard output to the null device, and return a file descriptor of the original one.
+
+    The harness reads the answer there. Nothing else may print to it, such as a judge or a rule in Python code.
+    """
     sys.stdout.flush()
-    answer_file = os.dup(sys.stdout.fileno())
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    return answer_file
+    answer_descriptor = os.dup(sys.stdout.fileno())
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, sys.stdout.fileno())
+    os.close(null_device)
+    return answer_descriptor
 
 
-async def _answer(
+async def _answer_event(
     harness: Harness, path: Path, digest: str | None, *, managed: bool, allow_python: bool
 ) -> dict[str, Any]:
-    """Answer the event on standard input, here or by the server that the configuration names."""
+    """Read an event from standard input and return its answer, by a server if the configuration names one.
+
+    ``digest`` is the digest that the configuration has to have, as it was installed; ``None`` checks none.
+    """
     from adjudge.config.hook import OpenedHook
     from adjudge.config.hook_binding import check_outside, read_bound_config
     from adjudge.harness.events import CallEvent, RanEvent, read_event
@@ -125,9 +132,9 @@ async def _answer(
 
 
 def _ask_server(config: Any, raw: bytes, harness: Harness, *, managed: bool) -> dict[str, Any]:
-    """Answer an event by the server that the configuration names.
+    """Have the server that the configuration names answer an event, given as its bytes.
 
-    Raises ``UsageError`` where no answer of the server counts, so that the harness stops.
+    Raises ``UsageError`` if no valid answer comes in time, so that the harness stops.
     """
     from adjudge.config.hook import read_hook_settings
     from adjudge.harness.guard_server import NotChecked
@@ -136,10 +143,10 @@ def _ask_server(config: Any, raw: bytes, harness: Harness, *, managed: bool) -> 
     settings = read_hook_settings(config)
     assert settings.server is not None  # noqa: S101 - for the type checker
     seconds = find_deadline(settings.timeout)
-    place, digest = str(config.path), config.digest or ""
+    config_path, digest = str(config.path), config.digest or ""
     try:
         return answer_event(
-            raw, settings.server, harness, managed=managed, seconds=seconds, config=place, digest=digest
+            raw, settings.server, harness, managed=managed, seconds=seconds, config=config_path, digest=digest
         )
     except NotChecked as error:
         raise UsageError(str(error)) from None
@@ -180,20 +187,20 @@ def install(
     if managed and name == "codex":
         raise UsageError("--managed is for Claude Code; how Codex enforces settings was not tried")
     path = Path(os.path.abspath(config))  # noqa: PTH100 - resolve() would follow the link that is refused
-    read = read_bound_config(path, digest=None, allow_python=allow_python)
-    settings = read_hook_settings(read)
+    configuration = read_bound_config(path, digest=None, allow_python=allow_python)
+    settings = read_hook_settings(configuration)
     asks_server = settings.server is not None
     if not asks_server:
-        asyncio.run(_try_opening(OpenedHook(read, name)))
+        asyncio.run(_check_hook_opens(OpenedHook(configuration, name)))
     installation = Installation(
         harness=name,
         python=os.path.abspath(sys.executable),  # noqa: PTH100 - the link of an environment leads out of it
         config=path,
-        digest=digest_installed(read),
+        digest=digest_installed(configuration),
         seconds=settings.seconds,
         events=list_events(
             name,
-            # The server knows which of them it has gates for.
+            # A server is sent all events, because it knows for which of them it has gates.
             prompts=asks_server or settings.prompts is not None,
             answers=asks_server or settings.answers is not None,
             observes=asks_server or settings.mode == "observe",
@@ -202,36 +209,38 @@ def install(
         allow_python=allow_python,
         asks_server=asks_server,
     )
-    place = file if file is not None else find_settings(name, managed=managed)
-    before = read_settings(place)
+    settings_file = file if file is not None else find_settings(name, managed=managed)
+    before = read_settings(settings_file)
     after = merge_settings(before, installation)
-    _show_difference(before or "", after, place)
+    _show_difference(before or "", after, settings_file)
     if write:
-        write_settings(place, after, managed=managed)
-        note(f"written to {place}")
+        write_settings(settings_file, after, managed=managed)
+        note(f"written to {settings_file}")
         if asks_server:
             note(f"send SIGHUP to adjudge serve, or start it again: until it has read {path}, it refuses every call")
     else:
-        note(f"nothing was written; --write writes {place}")
-    _explain_place(name, path, managed=managed)
+        note(f"nothing was written; --write writes {settings_file}")
+    _explain_protection(name, path, managed=managed)
     return DONE
 
 
-async def _try_opening(opened: OpenedHook) -> None:
+async def _check_hook_opens(hook: OpenedHook) -> None:
+    """Raise ``UsageError`` if a hook could not check an event, for example because a judge's key is missing."""
     try:
-        opened.check_ready()
+        hook.check_ready()
     finally:
-        await opened.aclose()
+        await hook.aclose()
 
 
-def _show_difference(before: str, after: str, place: Path) -> None:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(place), str(place), lineterm="")
+def _show_difference(before: str, after: str, path: Path) -> None:
+    """Print the changes of a settings file, as a unified diff."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm="")
     for line in lines:
         print_line(line)
 
 
-def _explain_place(harness: str, config: Path, *, managed: bool) -> None:
-    """Write how well an installed hook protects in this place, and the next step."""
+def _explain_protection(harness: str, config: Path, *, managed: bool) -> None:
+    """Tell the user how well an installed hook protects, whether its configuration is safe, and how to try it."""
     from adjudge.config.hook_binding import find_project
 
     if managed:
@@ -274,23 +283,24 @@ def reopen(
     from adjudge.config.ledger import open_ledger
     from adjudge.guards.tool_guard.run_trust import reopen_stopped_run
 
-    read = read_config(config)
+    configuration = read_config(config)
     by = find_user()
-    if not read.approvals.get("command", False):
+    if not configuration.approvals.get("command", False):
         raise UsageError(
             "the agent could run this command; reopen the session with an approver's key (POST /v1/tools/reopen of the "
             f"server), or write command = true under [approvals] of {config}"
         )
-    approvers = read.approvals.get("approvers", ())
+    approvers = configuration.approvals.get("approvers", ())
     if by not in approvers:
         names = ", ".join(map(show, approvers)) or "nobody"
         raise UsageError(f"{show(by)} is no approver of {config}, which has {names}; run this under one's account")
 
-    async def work() -> int:
-        async with open_ledger(read) as ledger:
+    async def reopen_run() -> int:
+        async with open_ledger(configuration) as ledger:
             return await reopen_stopped_run(ledger, run, by=by, reason=reason)
 
-    print_line(f"session {flatten(run, 200)} is reopened by {flatten(by, 80)}, entry {asyncio.run(work())}")
+    seq = asyncio.run(reopen_run())
+    print_line(f"session {flatten(run, 200)} is reopened by {flatten(by, 80)}, entry {seq}")
     return DONE
 
 
@@ -333,21 +343,22 @@ def doctor(
         raise UsageError(
             "the doctor has a call refused by protects_itself, which is off in [hook]; switch it on for it"
         )
-    # Never the current folder unasked: in a project of somebody else's, its hooks would run with the diagnosis.
+    # An empty folder by default, and not the current one: if that is a project, its own hooks would run too.
     with tempfile.TemporaryDirectory(prefix="adjudge-", ignore_cleanup_errors=True) as empty:
-        seen = rehearse(name, path, program=program, folder=folder or Path(empty), seconds=settings.seconds)
-    if seen.outcome == "refused":
-        print_line(f"{seen.version}: the call was refused by adjudge")
+        rehearsal = rehearse(name, path, program=program, folder=folder or Path(empty), seconds=settings.seconds)
+    if rehearsal.outcome == "refused":
+        print_line(f"{rehearsal.version}: the call was refused by adjudge")
         return DONE
-    if seen.outcome == "ran":
+    if rehearsal.outcome == "ran":
         remedy = "; most often Codex does not trust it yet: start codex, and type /hooks" if name == "codex" else ""
-        print_line(f"{seen.version}: THE TOOL RAN; the hook was not asked, or not listened to{remedy}")
+        print_line(f"{rehearsal.version}: THE TOOL RAN; the hook was not asked, or not listened to{remedy}")
         return FAILED
-    complain(f"{seen.version}: neither a refusal nor a result was seen: {show(seen.detail)}")
+    complain(f"{rehearsal.version}: neither a refusal nor a result was seen: {show(rehearsal.detail)}")
     return UNDECIDED
 
 
 def _read_harness(name: str) -> Harness:
+    """Return the harness of a name; raises ``UsageError`` for an unknown one."""
     from adjudge.harness.events import HARNESSES
 
     for harness in HARNESSES:

@@ -1,4 +1,4 @@
-"""``adjudge init``: a project's first files, ready to be changed."""
+"""``adjudge init``: write the first files of a project: configuration, rubric, test and workflow."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _FILES = {
     "tests/test_answers.py": "test_answers.py.template",
     ".github/workflows/adjudge.yml": "workflow.yml.template",
 }
-"""The place of each file, and the template it is made from."""
+"""The files to write, by their path in the project: the template of each."""
 
 _TEST = "tests/test_answers.py"
 
 _WHEEL = f"adjudge-{__version__}-py3-none-any.whl"
+"""The name of the file from which the workflow installs adjudge."""
 
 
 def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=True)] = None) -> int:
@@ -53,22 +54,26 @@ def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=Tru
 
 
 def _make_files(judge: str) -> Iterator[tuple[str, str]]:
-    line = f'judge = "{judge}"' if judge else f'# judge = "{EXAMPLE}"'
-    about = "# who is asked; a model's name, or a judge of this file"
+    """Yield the path and the text of each file: its template with the judge's name, the test and the wheel filled in.
+
+    Without a judge (``""``), the line that names one is a comment.
+    """
+    setting = f'judge = "{judge}"' if judge else f'# judge = "{EXAMPLE}"'
+    comment = "# who is asked; a model's name, or a judge of this file"
     for name, template in _FILES.items():
         text = (files("adjudge.cli.starter") / template).read_text(encoding="utf-8")
-        text = text.replace("{judge}", f"{line:<33} {about}").replace("{test}", _TEST)
+        text = text.replace("{judge}", f"{setting:<33} {comment}").replace("{test}", _TEST)
         yield name, text.replace("{wheel}", _WHEEL)
 
 
 def _write_new(path: Path, text: str) -> bool:
-    """Write a file, and return whether it was written; one that is there, a dangling link too, is never touched.
+    """Write a file, and return whether it was written: a file or a link that exists already is never changed.
 
     Raises ``UsageError`` where it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if os.path.lexists(path):
+        if os.path.lexists(path):  # true for a link that leads nowhere, too
             return False
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -80,6 +85,7 @@ def _write_new(path: Path, text: str) -> bool:
 
 
 def _describe_judge(judge: str, reason: str) -> str:
+    """Describe which judge was written into adjudge.toml, and why; ``judge`` is empty where none was found."""
     if judge:
         return f"\nThe judge is {judge}, because {reason}."
     return "\nNo judge is named yet: set one in adjudge.toml, or see `adjudge doctor` for what this machine has."

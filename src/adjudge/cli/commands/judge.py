@@ -13,17 +13,17 @@ from adjudge.cli.input import InputItem, Inputs, list_inputs, read_material
 from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
 from adjudge.cli.output import complain, complain_once, note, print_line, show_progress, write_json
 from adjudge.cli.results import (
-    Done,
-    complain_about,
+    JudgedItem,
     describe_case_terms,
     find_status,
     get_case,
     list_prompts,
     print_prompt,
     print_results,
+    write_complaints,
     write_results,
 )
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice, choose
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One run of the command: who is asked what about which contents."""
+    """One call of the command: the judge, the question and the contents, and where results are recorded."""
 
     choice: Choice
     arguments: dict[str, Any]
-    """The arguments of every ``evaluate``."""
+    """The arguments of ``evaluate`` that are the same for every content."""
     inputs: Inputs
     as_json: bool
     recorder: CommandRecorder = field(default_factory=CommandRecorder)
@@ -56,23 +56,23 @@ class Session:
     async def judge(self, concurrency: int) -> int:
         """Judge everything, write the results and return the exit status."""
         try:
-            await self._check()
+            await self._check_judges()
             await self.recorder.prepare()
             with show_progress("judged", self.inputs.total) as progress:
-                done = await self._judge_all(concurrency, progress.step)
+                judged_items = await self._judge_all(concurrency, progress.step)
         finally:
             await self.choice.judge.aclose()
             await self.recorder.aclose()
-        (write_results if self.as_json else print_results)(done, single=self.inputs.single)
-        self._note_case_terms(done)
+        (write_results if self.as_json else print_results)(judged_items, single=self.inputs.single)
+        self._note_case_terms(judged_items)
         code_judges = list_code_judges(self.choice.judge)
-        complain_about(done, single=self.inputs.single, shown=not self.as_json, code_judges=code_judges)
+        write_complaints(judged_items, single=self.inputs.single, shown=not self.as_json, code_judges=code_judges)
         complain_once(self.recorder.troubles)
-        # What was to be on record and is not must not end like what is.
-        return find_status([result for _, result in done]) or (3 if self.recorder.troubles else 0)
+        # Results that could not be recorded must not end with 0: the exit status is 3 then.
+        return find_status([result for _, result in judged_items]) or (3 if self.recorder.troubles else 0)
 
-    def _note_case_terms(self, done: Sequence[Done]) -> None:
-        """Say what cases brought: what one of them lowers has to be seen where the outcome is."""
+    def _note_case_terms(self, judged_items: Sequence[JudgedItem]) -> None:
+        """Tell the user how many cases brought criteria, rules or a threshold of their own, which may ask for less."""
         from adjudge.runs.terms import Terms
 
         rubric, criteria, threshold = (
@@ -82,21 +82,21 @@ class Session:
         )
         terms = Terms(rubric=rubric if criteria is None else make_rubric(criteria), threshold=threshold)
         counts: Counter[str] = Counter()
-        for item, _ in done:
+        for item, _ in judged_items:
             case = get_case(item)
             counts.update(terms.count(case) if case is not None else {})
         for sentence in describe_case_terms(counts, terms.needed):
             note(sentence)
 
     async def show_prompts(self) -> int:
-        """Write what would be sent to every judge; nobody is asked and no key is needed."""
+        """Write what would be sent to every judge, and return the exit status; nobody is asked and no key is needed."""
         prompts: list[dict[str, Any]] = []
         status = 0
         for item in self.inputs.items:
             try:
                 listed = await self._list_prompts(item)
             except UsageError as error:
-                complain(spell(error))
+                complain(format_error(error))
                 status = 2
                 continue
             prompts += listed
@@ -114,47 +114,50 @@ class Session:
 
         case = get_case(item)
         if case is None:
-            return await self._prepare(item.content, self.choice.rubric, self.arguments)
-        return await self._prepare(case.content, *merge_case(case, self.choice.rubric, self.arguments))
+            return await self._make_question(item.content, self.choice.rubric, self.arguments)
+        return await self._make_question(case.content, *merge_case(case, self.choice.rubric, self.arguments))
 
     async def _list_prompts(self, item: InputItem) -> list[dict[str, Any]]:
+        """List the prompts that the judges would be sent about an item; none where rules decide without a judge."""
         from adjudge.judges.evaluate import decide_by_rules
 
         question = await self.find_question(item)
         return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
 
-    async def _prepare(
+    async def _make_question(
         self, content: object, rubric: RubricSource | None, arguments: dict[str, Any], *, stand_in: bool = False
     ) -> Question:
+        """Make the question about a content; ``stand_in`` says that it is a placeholder for contents not read yet."""
         from adjudge.judges.evaluate import EvaluateArguments, prepare
 
         return await prepare(content, rubric, None, cast("EvaluateArguments", arguments), stand_in=stand_in)
 
-    async def _check(self) -> None:
-        """Raise ``UsageError`` for what is wrong with the judges (no key, no address) before a content is read.
+    async def _check_judges(self) -> None:
+        """Raise ``UsageError`` for a judge that cannot be asked (no key, no address) before a content is read.
 
-        It would be wrong for every content, and it is to be said once.
+        Each content would have the same error, and the user should read it once. Where rules decide everything, no
+        judge is asked, and none is checked.
         """
         rubric = self.choice.rubric
         if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
             return
-        brings_its_own = rubric is None and self.arguments.get("criteria") is None
-        if brings_its_own:
-            # Each case brings its own, of rules alone it may be.
+        cases_bring_criteria = rubric is None and self.arguments.get("criteria") is None
+        if cases_bring_criteria:
+            # The criteria of each case may all be rules, for which the judge called "rules" needs no model.
             if asks_nobody(getattr(self.choice.judge, "model", None)):
                 return
             rubric = make_rubric("-")
-        question = await self._prepare("-", rubric, {**self.arguments, "rules": ()}, stand_in=True)
+        question = await self._make_question("-", rubric, {**self.arguments, "rules": ()}, stand_in=True)
         self.choice.judge.check(question)
 
-    async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
-        """Judge every input, and return each with its result, in order.
+    async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[JudgedItem]:
+        """Judge every input, and return each with its result, in order; ``step`` is called after each.
 
-        An input that cannot be read or judged (a ``UsageError``) has its error, and stops no other. A ledger that fails
-        ends all, because what is judged from then on would not be recorded.
+        An input that cannot be read or judged (a ``UsageError``) has its error, and the others are still judged. An
+        error of the ledger ends all, because further results would not be recorded.
         """
 
-        async def work(item: InputItem) -> Done:
+        async def work(item: InputItem) -> JudgedItem:
             try:
                 return await self._judge_one(item)
             finally:
@@ -162,10 +165,10 @@ class Session:
 
         return await map_concurrently(self.inputs.items, work, concurrency, give_up=_leave_out)
 
-    async def _judge_one(self, item: InputItem) -> Done:
-        """Judge an input, and return it with its recorded result.
+    async def _judge_one(self, item: InputItem) -> JudgedItem:
+        """Judge an input, record the result, and return both.
 
-        ``None`` is beside one that could not be read or judged, and its ``error`` says why.
+        The result is ``None`` for an input that could not be read or judged; its ``error`` says why.
         """
         if item.error is not None:
             return item, None
@@ -173,11 +176,14 @@ class Session:
         try:
             results = [result async for result in judge.evaluate_many([item.content], rubric, **self.arguments)]
         except UsageError as error:
-            return replace(item, error=f"{item.label}: {spell(error)}"), None
+            return replace(item, error=f"{item.label}: {format_error(error)}"), None
         return await self._record(item, results[0]) if results else _leave_out(item)
 
-    async def _record(self, item: InputItem, result: JudgeResult) -> Done:
-        """The item with the place of its result. A judgement waits for it, and those that wait share a commit."""
+    async def _record(self, item: InputItem, result: JudgeResult) -> JudgedItem:
+        """Record an item's result in the ledger, if there is one, and return both; the item gets the entry's number.
+
+        A judgement ends only when it is recorded. Those that wait for the ledger at the same time share a commit.
+        """
         if self.recorder.ledger is None:
             return item, result
         case = get_case(item)
@@ -185,12 +191,13 @@ class Session:
         return replace(item, ledger_seq=await self.recorder.keep(result, content=text)), result
 
 
-def _leave_out(item: InputItem) -> Done:
-    """Say of an item that no result came."""
+def _leave_out(item: InputItem) -> JudgedItem:
+    """Return an item for which the judge gave no result, with an error that says so."""
     return replace(item, error=item.error or f"{item.label}: the judge ended without a result; run it again"), None
 
 
 def _print_prompts(item: InputItem, prompts: Sequence[dict[str, Any]]) -> None:
+    """Print the prompts about an item, or that rules decide it without a judge."""
     for prompt in prompts:
         print_prompt(prompt)
     if not prompts:

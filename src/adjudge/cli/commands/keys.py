@@ -11,7 +11,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.commands.ledger import Place, find_user
+from adjudge.cli.commands.ledger import LedgerUrl, find_user
 from adjudge.cli.commands.serve import check_installed
 from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
@@ -62,7 +62,7 @@ def create(
     ] = None,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
 ) -> int:
     """Make a key. It is printed once, and cannot be shown again.
 
@@ -77,12 +77,14 @@ def create(
     configuration = read_config(config)
     permissions = read_permissions(configuration, scope, gate, approver, rater)
     until = None if expires_in is None else get_now() + timedelta(days=check_above_zero("expires_in", expires_in))
-    made = use_database(
+    key_and_secret = use_database(
         configuration,
         ledger,
-        lambda opened: create_key(opened, name=name, permissions=permissions, expires_at=until, by=_find_operator()),
+        lambda database: create_key(
+            database, name=name, permissions=permissions, expires_at=until, by=_find_operator()
+        ),
     )
-    _print_new(*made, as_json=as_json)
+    _print_new(*key_and_secret, as_json=as_json)
     return DONE
 
 
@@ -93,7 +95,7 @@ def rotate(
     ] = 0.0,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
 ) -> int:
     """Make a key in place of another, with the same name, scopes and limits.
 
@@ -108,14 +110,14 @@ def rotate(
     if not 0 <= keep <= 8_760:
         raise UsageError(f"--keep must be hours from 0 to 8,760, got {keep:g}")
     until = get_now() + timedelta(hours=keep) if keep else None
-    made = use_database(
-        read_config(config), ledger, lambda opened: rotate_key(opened, prefix, old_until=until, by=_find_operator())
+    key_and_secret = use_database(
+        read_config(config), ledger, lambda database: rotate_key(database, prefix, old_until=until, by=_find_operator())
     )
-    _print_new(*made, as_json=as_json)
+    _print_new(*key_and_secret, as_json=as_json)
     return DONE
 
 
-def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = None) -> int:
+def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: LedgerUrl = None) -> int:
     """Revoke a key, on all servers within a second. PREFIX is the 12 characters after adj_.
 
     $ adjudge keys revoke 54343b4accb3
@@ -123,12 +125,12 @@ def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = No
     check_installed()
     from adjudge.server.keys import revoke_key
 
-    key = use_database(read_config(config), ledger, lambda opened: revoke_key(opened, prefix, by=_find_operator()))
+    key = use_database(read_config(config), ledger, lambda database: revoke_key(database, prefix, by=_find_operator()))
     note(f"key {key.prefix} ({flatten(key.name, 80)}) is revoked")
     return DONE
 
 
-def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
+def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: LedgerUrl = None) -> int:
     """List keys, by prefix; nobody can list their secrets.
 
     $ adjudge keys list
@@ -155,10 +157,11 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
 
 
 _PERMISSIONS = ("scopes", "gates", "approver", "rater")
+"""The headings of the cells that ``list_permissions`` makes."""
 
 
 def list_permissions(permissions: Permissions) -> tuple[str, str, str, str]:
-    """Permissions as the cells of a row."""
+    """List permissions as cells of a table: scopes, gates, approver and rater."""
     gates = "all" if permissions.gates is None else ", ".join(sorted(permissions.gates))
     return ", ".join(sorted(permissions.scopes)), gates, permissions.approver or "-", permissions.rater or "-"
 
@@ -166,7 +169,10 @@ def list_permissions(permissions: Permissions) -> tuple[str, str, str, str]:
 def read_permissions(
     config: Config, scope: list[str] | None, gate: list[str] | None, approver: str | None, rater: str | None
 ) -> Permissions:
-    """Make the permissions that the options give; raises ``UsageError`` for an unknown scope or gate."""
+    """Make the permissions that the options give.
+
+    Raises ``UsageError`` for an unknown scope or gate, and for a scope that needs the name of an approver or a rater.
+    """
     from adjudge.server.permissions import make_permissions
 
     for name in gate or ():
@@ -174,35 +180,39 @@ def read_permissions(
             known = flatten(", ".join(config.gates), 400) or "none"
             raise UsageError(f"there is no gate {show(name)} in {config.path}; it has {known}")
     permissions = make_permissions(scope or (), gates=gate or None, approver=approver, rater=rater)
-    for scope_name, option_name, person in (("approve", "--approver", approver), ("label", "--rater", rater)):
-        if scope_name in permissions.scopes and person is None:
+    for scope_name, option_name, person_name in (("approve", "--approver", approver), ("label", "--rater", rater)):
+        if scope_name in permissions.scopes and person_name is None:
             raise UsageError(f"the scope {scope_name} needs {option_name}, the name under which that counts")
     return permissions
 
 
 def use_database(
-    config: Config, place: str | None, work: Callable[[Ledger], Awaitable[T]], *, for_writing: bool = True
+    config: Config, ledger_url: str | None, work: Callable[[Ledger], Awaitable[T]], *, for_writing: bool = True
 ) -> T:
-    """Return what a function makes of the ledger's database; raises ``UsageError`` where there is none."""
+    """Open the ledger, whose database holds keys and accounts too, and return the result of ``work`` with it.
 
-    async def use() -> T:
-        async with open_ledger(config, place, for_writing=for_writing) as opened:
-            return await work(opened)
+    The ledger is that of the configuration where ``ledger_url`` is ``None``. Raises ``UsageError`` if there is none.
+    """
 
-    return asyncio.run(use())
+    async def open_and_work() -> T:
+        async with open_ledger(config, ledger_url, for_writing=for_writing) as database:
+            return await work(database)
+
+    return asyncio.run(open_and_work())
 
 
 def _find_operator() -> str:
-    """Find who works on the server's own machine, as the ledger names them."""
+    """Return the name of the operating system's user, as the ledger writes it: ``system:NAME``."""
     return f"system:{find_user()}"
 
 
-def _print_new(key: ApiKey, text: str, *, as_json: bool) -> None:
+def _print_new(key: ApiKey, secret: str, *, as_json: bool) -> None:
+    """Print a new key: its text, which holds the secret, and with ``as_json`` also its name, scopes and limits."""
     if as_json:
-        document: dict[str, Any] = {"schema": "adjudge/key/1", "text": text, "key": to_plain(key)}
+        document: dict[str, Any] = {"schema": "adjudge/key/1", "text": secret, "key": to_plain(key)}
         write_json(document)
         return
-    print_line(text)
+    print_line(secret)
     note("keep it now: it cannot be shown again")
 
 

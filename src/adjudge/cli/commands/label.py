@@ -14,9 +14,9 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import find_user
 from adjudge.cli.exit_status import DONE, UNDECIDED
-from adjudge.cli.keyboard import forget_typed, read_key, watching_terminal
+from adjudge.cli.keyboard import drop_typed_keys, read_key, watching_terminal
 from adjudge.cli.label_session import KEYS, Labelling, LabellingOptions
-from adjudge.cli.output import complain, draws, is_terminal, note, print_line, write_lines, write_screen
+from adjudge.cli.output import can_draw_boxes, complain, is_terminal, note, print_line, write_lines, write_screen
 from adjudge.cli.text_columns import Pages, Passage, ScreenLine, fit
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from adjudge.labels.queue import LabelQueue
     from adjudge.labels.task import LabelImport
 
-_MOVES = {"space": 1.0, "page down": 1.0, "b": -1.0, "page up": -1.0}
+_PAGE_KEYS = {"space": 1.0, "page down": 1.0, "b": -1.0, "page up": -1.0}
+"""Keys that scroll by pages: how many, and up if the number is negative."""
 
-_LINES = {"j": 1, "down": 1, "enter": 1, "k": -1, "up": -1}
+_LINE_KEYS = {"j": 1, "down": 1, "enter": 1, "k": -1, "up": -1}
+"""Keys that scroll by lines."""
 
-_ENDS = {"g": -(10**9), "home": -(10**9), "G": 10**9, "end": 10**9}
+_END_KEYS = {"g": -(10**9), "home": -(10**9), "G": 10**9, "end": 10**9}
+"""Keys that scroll to the beginning or the end: by more lines than any text has."""
 
 _FOOT = 4
 """Lines of the screen below the text."""
@@ -93,7 +96,7 @@ def label(
     from adjudge.labels.queue import open_label_queue
 
     if export is not None and import_file is None:
-        _check_begun(source, store)
+        _check_has_labels(source, store)
     choice = {"per_case": per_case, "by_criterion": criteria, "rubric": rubric, "pairs": pairs, "seed": seed}
     with open_label_queue(source, store=store, **choice) as queue:
         if import_file is not None:
@@ -101,20 +104,20 @@ def label(
         if export is not None:
             _export(queue, export, for_spreadsheet=for_spreadsheet)
         if import_file is None and export is None:
-            who = rater if rater is not None else find_user()
-            chosen = LabellingOptions(rater=who, blind=not show_verdict, adjudicate=adjudicate, source=source)
-            return DONE if _label(queue, chosen) else UNDECIDED
+            rater_name = rater if rater is not None else find_user()
+            options = LabellingOptions(rater=rater_name, blind=not show_verdict, adjudicate=adjudicate, source=source)
+            return DONE if _label_cases(queue, options) else UNDECIDED
     return DONE
 
 
-def _check_begun(source: str, store: Path | None) -> None:
-    """Raise ``UsageError`` where nobody has labelled anything: to export must not begin a file."""
+def _check_has_labels(source: str, store: Path | None) -> None:
+    """Raise ``UsageError`` if there is no file of labels yet; opening the queue for an export would make one."""
     from adjudge.labels.source import find_store
 
-    place = store or find_store(source)
-    if not place.exists():
+    label_file = store or find_store(source)
+    if not label_file.exists():
         raise UsageError(
-            f"{source} has no labels: there is no {place}; label its cases first (adjudge label {quote(source)})"
+            f"{source} has no labels: there is no {label_file}; label its cases first (adjudge label {quote(source)})"
         )
 
 
@@ -126,24 +129,25 @@ def _import(queue: LabelQueue, path: Path, label_map: str | None, rater: str | N
     from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 
-    words = parse_label_map(label_map) if label_map is not None else None
-    labels = load_labels(path, label_map=words, rater=rater if rater is not None else find_user())
+    meanings = parse_label_map(label_map) if label_map is not None else None
+    labels = load_labels(path, label_map=meanings, rater=rater if rater is not None else find_user())
     imported = queue.import_labels(labels)
     if labels and not imported.added and not imported.known:
         raise UsageError(_explain_nothing(len(labels), path, imported))
     if imported.other_contents:
-        some = ", ".join(show(name) for name in imported.other_contents[:3])
+        first_cases = ", ".join(show(case_id) for case_id in imported.other_contents[:3])
         print_line(
             f"labels of {len(imported.other_contents):,} cases were left out: they are of another content than the "
-            f"cases have here ({some})"
+            f"cases have here ({first_cases})"
         )
     print_line(f"{imported.added:,} label{'s' * (imported.added != 1)} taken in, {imported.known:,} known already")
     if imported.elsewhere:
-        some = ", ".join(show(name) for name in imported.elsewhere[:3])
-        note(f"labels of {len(imported.elsewhere):,} cases that are not here were left out ({some})")
+        first_cases = ", ".join(show(case_id) for case_id in imported.elsewhere[:3])
+        note(f"labels of {len(imported.elsewhere):,} cases that are not here were left out ({first_cases})")
 
 
 def _explain_nothing(number: int, path: Path, imported: LabelImport) -> str:
+    """Explain why none of the ``number`` labels in a file was imported."""
     if imported.other_contents:
         return (
             f"none of the {number:,} labels in {path} is of the contents that are here: those of "
@@ -165,162 +169,169 @@ def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
     print_line(f"{count:,} label{'s' * (count != 1)} written to {path}")
 
 
-def _label(queue: LabelQueue, chosen: LabellingOptions) -> bool:
-    """Let somebody label; false where their input was cut off."""
+def _label_cases(queue: LabelQueue, options: LabellingOptions) -> bool:
+    """Let a person label cases, on a whole screen or line by line; return false where a pipe ended too early."""
     from adjudge.labels.live_estimate import estimate_live, prepare_live
 
     prepare_live()
-    if is_terminal(sys.stdin) and is_terminal(sys.stdout) and not draws():
+    if is_terminal(sys.stdin) and is_terminal(sys.stdout) and not can_draw_boxes():
         note("this terminal shows lines only: type 1, 2, 0, s, u, q, or c and a comment, and Enter")
-    if (problem := queue.draw_problem) is not None and not chosen.adjudicate:
+    problem = queue.draw_problem
+    if problem is not None and not options.adjudicate:
         note(problem)
-    work = Labelling(queue=queue, options=chosen, estimate=estimate_live)
+    session = Labelling(queue=queue, options=options, estimate=estimate_live)
     try:
-        if is_terminal(sys.stdin) and draws():
-            LabelScreen(work).run()
+        if is_terminal(sys.stdin) and can_draw_boxes():
+            LabelScreen(session).run()
             return True
-        finished = answer_lines(work)
+        finished = answer_lines(session)
         if not finished:
             complain("standard input ended before the cases did, and without q; the answers until there are kept")
         return finished
     finally:
-        # Also after Ctrl-C: what is kept is what somebody wants to know then. What went wrong is said before this.
+        # Also after Ctrl-C and after an error, because the user wants to know then how many answers are kept.
         with suppress(AdjudgeError):
-            for text in work.describe_end():
+            for text in session.describe_end():
                 note(text)
 
 
-# ---------------------------------------------------------------- lines
+# ---------------------------------------------------------------- questions and answers in lines
 
 
-def answer_lines(work: Labelling) -> bool:
-    """Ask on standard output, and read an answer from each line; a line that is none ends it with ``UsageError``.
+def answer_lines(session: Labelling) -> bool:
+    """Ask each question on standard output, and read its answer from a line of standard input.
 
-    Nothing is guessed and no line is passed over: the answers behind it would go to other cases than were meant. False
-    where a pipe ended before the cases did and without ``q``: the program that writes into it may have died.
+    Returns false if a pipe ended before the cases did and without ``q``, because the program that writes into it may
+    have died. Raises ``UsageError`` for a line that is no answer: if it were skipped, the answers after it would go to
+    other cases than were meant.
     """
-    number = 0
-    while work.fetch() is not None:
+    line_number = 0
+    while session.fetch() is not None:
         if is_terminal(sys.stdin):
-            forget_typed()
-        _print_question(work)
+            drop_typed_keys()
+        _print_question(session)
         while True:
             line = sys.stdin.readline() if sys.stdin is not None else ""
-            number += 1
+            line_number += 1
             key = line.strip()
             if not line or key == "q":
                 return key == "q" or is_terminal(sys.stdin)
             if key == "?":
                 print_line("\n".join(f"{name:<9} {text}" for name, text in KEYS))
             elif key == "c" or key.startswith("c "):
-                work.comment(key[1:])
-                print_line(work.message)
+                session.comment(key[1:])
+                print_line(session.message)
             elif key:
-                _press(work, key, number)
+                _press_key(session, key, line_number)
                 break
-    print_line(work.describe_nothing())
+    print_line(session.describe_nothing())
     return True
 
 
-def _press(work: Labelling, key: str, number: int) -> None:
-    if not work.press(key):
-        pair = work.task is not None and work.task.is_pair
-        answers = "1, 2, 3, 0" if pair else "1, 2, 0"
-        raise UsageError(f"line {number} is no answer: {show(key)}; write {answers}, s, u, q, or c and a comment")
-    print_line(work.message)
+def _press_key(session: Labelling, key: str, line_number: int) -> None:
+    """Do what the key in a line asks for, and print the outcome; raises ``UsageError`` for a line that is no key."""
+    if not session.press(key):
+        is_pair = session.task is not None and session.task.is_pair
+        answers = "1, 2, 3, 0" if is_pair else "1, 2, 0"
+        raise UsageError(f"line {line_number} is no answer: {show(key)}; write {answers}, s, u, q, or c and a comment")
+    print_line(session.message)
 
 
-def _print_question(work: Labelling) -> None:
-    for passage in (*work.list_text(), *work.list_notes()):
+def _print_question(session: Labelling) -> None:
+    """Print the case and the question, with the keys, and the progress to standard error."""
+    for passage in (*session.list_text(), *session.list_notes()):
         print_line(passage.heading)
         if passage.text:
             print_line("\n".join(f"  {line}" for line in passage.text.split("\n")))
-    print_line(f"{work.describe_question()}  {work.describe_keys()}")
-    note("; ".join(filter(None, (work.describe_progress(), work.describe_rate()))))
+    print_line(f"{session.describe_question()}  {session.describe_keys()}")
+    note("; ".join(filter(None, (session.describe_progress(), session.describe_rate()))))
 
 
 # ---------------------------------------------------------------- a screen
 
 
 class LabelScreen:
-    """Labelling on a whole terminal, by single keys."""
+    """Shows the cases on a whole terminal, and takes the answers as single keys."""
 
-    def __init__(self, work: Labelling) -> None:
-        self._work = work
+    def __init__(self, session: Labelling) -> None:
+        self._session = session
         self._pages: Pages | None = None
-        self._helps = self._quits = False
-        self._ignores = False
-        """True while a text is typed that is no key and no comment: nothing of it answers, until Esc."""
-        self._types = False
-        """True while a comment is typed: the line would be drawn over."""
+        self._shows_help = self._has_quit = False
+        self._ignores_keys = False
+        """True after a text was typed or pasted in place of a key: its letters must not answer, until Esc."""
+        self._is_typing_comment = False
+        """True while a comment is typed: drawing the screen again would draw over it."""
         self._size = (0, 0)
+        """Columns and rows of the terminal for which ``_pages`` was made."""
         self._height = 1
-        """Lines of the text that are seen."""
+        """Lines of the text that are shown."""
 
     def run(self) -> None:
-        """Ask until nothing is left or somebody quits; the terminal is as it was afterwards."""
-        if self._work.fetch() is None:
-            note(self._work.describe_nothing())
+        """Ask until no question is left or the person quits, and then restore the terminal."""
+        if self._session.fetch() is None:
+            note(self._session.describe_nothing())
             return
-        # A screen of its own, without a cursor; pasted text is marked as such.
+        # Control characters: use the alternate screen, hide the cursor, and have the terminal mark pasted text.
         write_screen("\x1b[?1049h\x1b[?25l\x1b[?2004h")
         try:
             with watching_terminal(self._redraw):
-                self._ask()
+                self._ask_questions()
         finally:
             write_screen("\x1b[?2004l\x1b[?25h\x1b[?1049l")
-        if self._work.task is None:
-            note(self._work.describe_nothing())
+        if self._session.task is None:
+            note(self._session.describe_nothing())
 
-    def _ask(self) -> None:
-        """Ask until nothing is left or the person quits.
+    def _ask_questions(self) -> None:
+        """Show one question after the other, and handle keys until it is answered, or the person quits.
 
         Keys that were typed before a question is drawn are dropped, so that they do not answer it.
         """
-        while self._work.task is not None:
+        while self._session.task is not None:
             self._pages = None
-            forget_typed()
+            drop_typed_keys()
             self._draw()
-            while not self._handle(read_key()):
+            while not self._handle_key(read_key()):
                 self._draw()
-            if self._quits:
+            if self._has_quit:
                 return
-            self._work.fetch()
+            self._session.fetch()
 
-    def _handle(self, key: str) -> bool:
-        """Do what a key asks for; true where the question is over."""
-        if self._ignores or key == "text":
-            self._ignore(key)
-            self._quits = key in ("q", "eof")  # which loses nothing
-            return self._quits
-        if self._helps or key == "?":
-            self._helps = not self._helps
+    def _handle_key(self, key: str) -> bool:
+        """Do what a key asks for; return true if the question is answered, skipped or undone, or the person quits."""
+        if self._ignores_keys or key == "text":
+            self._ignore_key(key)
+            self._has_quit = key in ("q", "eof")  # q still quits, because every answer is kept already
+            return self._has_quit
+        if self._shows_help or key == "?":
+            self._shows_help = not self._shows_help
             self._pages = None
             return False
         if key in ("q", "eof"):
-            self._quits = True
+            self._has_quit = True
             return True
         if key == "c":
-            self._comment()
+            self._ask_for_comment()
             return False
-        if self._work.press(key):
+        if self._session.press(key):
             return True
-        if key in _MOVES or key in _LINES or key in _ENDS:
-            self._turn(key)
+        if key in _PAGE_KEYS or key in _LINE_KEYS or key in _END_KEYS:
+            self._scroll(key)
         elif len(key) == 1 and key.isprintable():
-            self._ignore(key)
+            self._ignore_key(key)
         return False
 
-    def _ignore(self, key: str) -> None:
-        """Answer nothing by a text, of which a letter or a figure would be a key, and say so."""
-        self._ignores = key != "escape"
-        self._work.message = "a text answers nothing; c writes a comment; Esc gives the keys back" * self._ignores
+    def _ignore_key(self, key: str) -> None:
+        """Ignore this key and all further ones until Esc, and say so: a text was typed where keys are expected."""
+        self._ignores_keys = key != "escape"
+        explanation = "a text answers nothing; c writes a comment; Esc gives the keys back"
+        self._session.message = explanation if self._ignores_keys else ""
 
-    def _comment(self) -> None:
-        """Ask for a comment in the last line of the screen."""
-        columns, rows = self._measure()
+    def _ask_for_comment(self) -> None:
+        """Ask for a comment in the last line of the screen, and keep it."""
+        columns, rows = self._measure_terminal()
+        # Control characters: go to the last line, clear it, show the cursor, and do not mark pasted text.
         write_screen(f"\x1b[{rows};1H\x1b[2K\x1b[?25h\x1b[?2004l")
-        self._types = True
+        self._is_typing_comment = True
         try:
             with suppress(ImportError):
                 import readline  # noqa: F401 - gives the line its editing, where there is one
@@ -328,53 +339,58 @@ class LabelScreen:
         except EOFError:
             text = None
         finally:
-            self._types = False
+            self._is_typing_comment = False
         write_screen("\x1b[?25l\x1b[?2004h")
         if text is not None:
-            self._work.comment(text)
+            self._session.comment(text)
             self._pages = None
 
-    def _turn(self, key: str) -> None:
+    def _scroll(self, key: str) -> None:
+        """Scroll the text by a page or a line, or to an end, as a key says."""
         if self._pages is None:
             return
-        if key in _MOVES:
-            self._pages.turn(round(_MOVES[key] * max(1, self._height - 1)), self._height)
-        elif key in _LINES or key in _ENDS:
-            self._pages.turn(_LINES.get(key) or _ENDS[key], self._height)
+        if key in _PAGE_KEYS:
+            self._pages.scroll(round(_PAGE_KEYS[key] * max(1, self._height - 1)), self._height)
+        elif key in _LINE_KEYS or key in _END_KEYS:
+            self._pages.scroll(_LINE_KEYS.get(key) or _END_KEYS[key], self._height)
 
-    def _measure(self) -> tuple[int, int]:
+    def _measure_terminal(self) -> tuple[int, int]:
+        """Return the columns and the lines of the terminal, or the least that are drawn."""
         size = shutil.get_terminal_size((80, 24))
         return max(size.columns, _LEAST_COLUMNS), max(size.lines, _LEAST_LINES)
 
     def _redraw(self) -> None:
-        if not self._types:
+        """Draw the screen again, after the terminal was resized; not while a comment is typed."""
+        if not self._is_typing_comment:
             self._draw()
 
     def _draw(self) -> None:
-        """Draw the screen: progress, the page of the case, and the keys."""
-        columns, rows = self._measure()
+        """Draw the screen: the progress at its head, the text of the case, and the question with its keys below."""
+        columns, rows = self._measure_terminal()
         if self._pages is None or self._size != (columns, rows):
             self._pages = self._make_pages(columns)
             self._size = (columns, rows)
-        work, line = self._work, "─" * columns
-        rate = work.describe_rate()
+        session, rule = self._session, "─" * columns
+        rate = session.describe_rate()
         head = [
-            ScreenLine(fit(work.describe_head(), columns), "bold").render(),
-            fit(work.describe_progress(), columns),
+            ScreenLine(fit(session.describe_head(), columns), "bold").render(),
+            fit(session.describe_progress(), columns),
             *([fit(rate, columns)] if rate is not None else []),
-            line,
+            rule,
         ]
         self._height = rows - len(head) - _FOOT
         foot = [
-            line,
+            rule,
             ScreenLine(fit(self._pages.describe(self._height) or "", columns), "dim").render(),
-            fit(f"{work.describe_question()}  {f'({work.message})' if work.message else ''}", columns),
-            ScreenLine(fit(work.describe_keys(columns), columns), "bold").render(),
+            fit(f"{session.describe_question()}  {f'({session.message})' if session.message else ''}", columns),
+            ScreenLine(fit(session.describe_keys(columns), columns), "bold").render(),
         ]
-        shown = [*head, *self._pages.read(self._height), *foot]
-        write_screen("\x1b[H" + "\r\n".join(f"{text}\x1b[K" for text in shown) + "\x1b[J")
+        lines = [*head, *self._pages.read(self._height), *foot]
+        # From the upper left corner; the rest of each line, and of the screen, is cleared.
+        write_screen("\x1b[H" + "\r\n".join(f"{text}\x1b[K" for text in lines) + "\x1b[J")
 
     def _make_pages(self, columns: int) -> Pages:
-        if self._helps:
+        """Make the text to scroll: the list of keys while help is shown, else the case with its notes."""
+        if self._shows_help:
             return Pages([Passage("keys", "\n".join(f"{name:<9} {text}" for name, text in KEYS))], [], columns)
-        return Pages(self._work.list_text(), self._work.list_notes(), columns)
+        return Pages(self._session.list_text(), self._session.list_notes(), columns)

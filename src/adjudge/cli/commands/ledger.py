@@ -25,7 +25,16 @@ from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.exit_status import DONE, FAILED
 from adjudge.cli.ledger_lines import describe_entry
-from adjudge.cli.output import add_row, draws, is_narrow, make_table, note, print_line, show_drawing, write_json
+from adjudge.cli.output import (
+    add_row,
+    can_draw_boxes,
+    is_narrow,
+    make_table,
+    note,
+    print_line,
+    show_drawing,
+    write_json,
+)
 from adjudge.config.file import Config, read_config
 from adjudge.config.ledger import open_ledger
 from adjudge.errors import UsageError
@@ -43,23 +52,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST = 60
-"""Characters of what an entry says, in a list."""
+_LONGEST_DESCRIPTION = 60
+"""Characters of an entry's description in a list."""
 
 _DIGEST_START = re.compile("[0-9a-f]{6,63}")
-"""The text that is taken for the beginning of a digest, as lists show it; any other subject is taken as a whole."""
+"""A subject that matches is taken for the beginning of a digest, as lists show it; any other one has to match whole."""
 
-_ROOMY = 120
-"""Columns of a terminal from which a list has room for digests."""
+_WIDE = 120
+"""Columns of a terminal from which on a list shows digests."""
 
 
-Place = Annotated[
+LedgerUrl = Annotated[
     str | None,
     typer.Option("--ledger", metavar="URL", help="A file, or postgresql://HOST/NAME.  [default: that of adjudge.toml]"),
 ]
 
 
-Key = Annotated[
+KeyFile = Annotated[
     str | None, typer.Option("--key", metavar="FILE", help="The private key that signs the ledger, if one does.")
 ]
 
@@ -69,18 +78,18 @@ class LedgerPlace:
     """The ledger that a command opens, the key that signs it, and the configuration that names both."""
 
     heading: ClassVar[str] = "Options"
-    ledger: Place = None
-    key: Key = None
+    ledger: LedgerUrl = None
+    key: KeyFile = None
     config: option.ConfigFile = None
 
 
-def name_option(name: str, what: str) -> Any:
-    """An option with a text."""
-    return typer.Option(f"--{name}", metavar=name.upper()[:1], help=what)
+def name_option(name: str, help_text: str) -> Any:
+    """Make an option whose value is a text; the help text shows the first letter of its name as the value."""
+    return typer.Option(f"--{name}", metavar=name.upper()[:1], help=help_text)
 
 
 def list_entries(
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     kind: Annotated[str | None, name_option("kind", "Only this kind: result, decision, erasure, ...")] = None,
     outcome: Annotated[str | None, name_option("outcome", "Only passed, failed or undecided.")] = None,
     judge: Annotated[str | None, name_option("judge", "Only of this judge, or with it as a seat.")] = None,
@@ -116,12 +125,12 @@ def list_entries(
             from adjudge.guards.approval.approvals import Approvals
 
             filters["approval"] = await Approvals(opened).find(approval)
-        listed: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
+        last_entries: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
         count = 0
         async for entry in opened.query(**filters):
-            listed.append(entry)
+            last_entries.append(entry)
             count += 1
-        return list(listed), count
+        return list(last_entries), count
 
     entries, count = use_ledger(ledger, config, find)
     if as_json:
@@ -131,14 +140,14 @@ def list_entries(
     if not entries:
         note("no entry matches")
         return
-    _draw(entries)
+    _draw_entries(entries)
     if count > len(entries):
         note(f"the last {len(entries)} of {count}; --last 0 shows all")
 
 
 def show_entry(
     seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
@@ -161,7 +170,7 @@ def show_entry(
 
 
 def verify(
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Check this export and no ledger; works offline.")
     ] = None,
@@ -187,7 +196,7 @@ def verify(
     if file is not None:
         verification = verify_export(file, head=head, public_key=public_key)
     else:
-        verification = use_ledger(ledger, config, lambda opened: _verify(opened, head, public_key))
+        verification = use_ledger(ledger, config, lambda opened: _verify_ledger(opened, head, public_key))
     if as_json:
         write_json(verification.to_dict())
     else:
@@ -197,7 +206,7 @@ def verify(
 
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     config: option.ConfigFile = None,
 ) -> None:
     """Write a ledger to FILE, one JSON object per line, and print its head.
@@ -209,7 +218,7 @@ def export(
     print_line(str(use_ledger(ledger, config, lambda opened: opened.export(file))))
 
 
-def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
+def head(ledger: LedgerUrl = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
     """Print the last entry's place and hash.
 
     $ adjudge ledger head
@@ -244,7 +253,7 @@ def create_key(
 
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     config: option.ConfigFile = None,
 ) -> int:
     """Copy a ledger in SQLite to FILE while it is in use, check the copy, and print its head.
@@ -265,18 +274,22 @@ def backup(
 
 
 async def _verify_copy(file: Path) -> Verification:
+    """Verify the copy of a ledger that ``backup`` has made."""
     async with Ledger(file) as copy:
-        return await _verify(copy)
+        return await _verify_ledger(copy)
 
 
-async def _verify(ledger: Ledger, head: str | None = None, public_key: str | None = None) -> Verification:
-    """Verify a ledger, and that requests for approval are listed as it has them."""
+async def _verify_ledger(ledger: Ledger, head: str | None = None, public_key: str | None = None) -> Verification:
+    """Verify a ledger, and that the table of requests for approval beside it agrees with it.
+
+    ``head`` is one that was kept elsewhere, and ``public_key`` the key to trust.
+    """
     from adjudge.guards.approval.listed import verify_listed
 
     return await verify_listed(ledger, await ledger.verify(head, public_key=public_key))
 
 
-def upgrade(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
+def upgrade(ledger: LedgerUrl = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
     """Bring the tables beside a ledger to the form that this version of adjudge uses.
 
     $ adjudge ledger upgrade
@@ -295,7 +308,7 @@ def upgrade(ledger: Place = None, config: option.ConfigFile = None, as_json: opt
 
 
 def list_unfinished(
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     run: Annotated[str | None, name_option("run", "Only of this run of an agent.")] = None,
     since: Annotated[str | None, name_option("since", "Allowed from this time on, like 2026-11-20T12:00Z.")] = None,
     at_work: Annotated[
@@ -314,9 +327,9 @@ def list_unfinished(
     """
     from adjudge.guards.tool_guard.unfinished import list_unfinished_calls
 
-    begin = read_time("--since", since)
+    start_time = read_time("--since", since)
     calls = use_ledger(
-        ledger, config, lambda opened: list_unfinished_calls(opened, run=run, since=begin, at_work=at_work)
+        ledger, config, lambda opened: list_unfinished_calls(opened, run=run, since=start_time, at_work=at_work)
     )
     if as_json:
         write_json({"schema": "adjudge/unfinished-calls/1", "calls": [call.to_dict() for call in calls]})
@@ -336,9 +349,9 @@ def list_unfinished(
 def erase(
     seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
     reason: Annotated[str, name_option("reason", "Why; it explains the gap later.")],
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     by: Annotated[str | None, name_option("by", "Who asks for it.  [default: this system's user]")] = None,
-    key: Key = None,
+    key: KeyFile = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
@@ -349,32 +362,33 @@ def erase(
     SEQ is its place, which `adjudge ledger list` shows. This cannot be undone.
     """
 
-    async def work(opened: Ledger) -> int:
-        await opened.read(seq)  # which makes no ledger where there is none, as writing would
+    async def erase_entry(opened: Ledger) -> int:
+        await opened.read(seq)  # raises where there is no ledger; writing would make one
         return await opened.erase(seq, reason, by if by is not None else find_user())
 
-    place = use_ledger(ledger, config, work, key=key, writes=True)
+    erasure_seq = use_ledger(ledger, config, erase_entry, key=key, writes=True)
     if as_json:
-        write_json({"schema": "adjudge/ledger-erased/1", "seq": seq, "recorded_at": place})
+        write_json({"schema": "adjudge/ledger-erased/1", "seq": seq, "recorded_at": erasure_seq})
     else:
-        print_line(f"entry {seq}: payload erased, recorded at {place}")
+        print_line(f"entry {seq}: payload erased, recorded at {erasure_seq}")
 
 
 def find_user() -> str:
-    """The operating system's user, by its own account and not by an environment variable that anybody can set."""
+    """Find the operating system's user by their account, and not by an environment variable that anybody can set."""
     if sys.platform == "win32":
-        return _find_login()
+        return _find_windows_user()
     import pwd
 
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # an account without a name, as containers have; getpass would now believe LOGNAME
+    except KeyError:  # an account without a name, as in containers; getpass would trust the variable LOGNAME here
         return f"uid {os.getuid()}"
 
 
-def _find_login() -> str:
+def _find_windows_user() -> str:
+    """Find the name of the user on Windows; raises ``UsageError`` if the system does not know it."""
     try:
-        return os.getlogin()  # on Windows this asks the system, and no variable
+        return os.getlogin()  # on Windows this asks the system, and reads no environment variable
     except OSError:
         raise UsageError("this system does not say who its user is, and nothing is recorded under a guess") from None
 
@@ -387,8 +401,12 @@ def use_ledger(
     key: str | None = None,
     writes: bool = False,
 ) -> T:
-    """Return what some work makes of the ledger that was named; work that ``writes`` gets the key of ``[ledger]``."""
-    # To look into a ledger that is named, no other file has to be right; who writes needs what [ledger] says of it.
+    """Open the ledger that the options name, and return the result of ``work`` with it.
+
+    ``url`` is that of ``--ledger``, and ``key`` the file of ``--key``. With ``writes``, the ledger is opened to write,
+    with the key of ``[ledger]`` if the option names none.
+    """
+    # The configuration is read only if it is needed, so that one with a mistake keeps nobody from reading a ledger.
     configuration = read_config(config) if url is None or writes else Config()
 
     async def run() -> T:
@@ -399,9 +417,9 @@ def use_ledger(
 
 
 def read_time(name: str, text: str | None) -> datetime | None:
-    """The time that an option says; one without a zone is this machine's.
+    """Read the time that the option called ``name`` gives; one without a time zone is in that of this machine.
 
-    Raises ``UsageError`` for any other text.
+    Raises ``UsageError`` for a text that is no time.
     """
     if text is None:
         return None
@@ -412,32 +430,39 @@ def read_time(name: str, text: str | None) -> datetime | None:
     return time if time.tzinfo else time.astimezone()
 
 
-def _draw(entries: list[Entry]) -> None:
-    # A subject is a digest: in a narrow table it would take the room of what happened, and `show` has it.
-    columns = ("seq", "at", "kind", "outcome", "judge", "gate", "what", *["subject"] * (not is_narrow(_ROOMY)))
+def _draw_entries(entries: list[Entry]) -> None:
+    """Draw entries as a table.
+
+    The subject is left out on a narrow terminal: as a digest it would take the room of the description, and
+    ``adjudge ledger show`` has it too.
+    """
+    subject_column = [] if is_narrow(_WIDE) else ["subject"]
+    columns = ("seq", "at", "kind", "outcome", "judge", "gate", "what", *subject_column)
     table = make_table("", columns, whole=1)
     for entry in entries:
         payload = entry.payload or {}
+        # A decision holds its result in a member; the payload of a result is the result itself.
         result = payload.get("result") if isinstance(payload.get("result"), dict) else payload
-        at = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
+        time = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
         members = [str(member or "") for member in (result.get("outcome"), result.get("judge"), payload.get("gate"))]
-        cells = [str(entry.seq), at, entry.kind, *members, describe_entry(entry)[:_LONGEST], entry.subject[:16]]
+        description = describe_entry(entry)[:_LONGEST_DESCRIPTION]
+        cells = [str(entry.seq), time, entry.kind, *members, description, entry.subject[:16]]
         add_row(table, *cells[: len(columns)])
     show_drawing(table)
 
 
 def _print_verification(verification: Verification) -> None:
-    """Print what verifying a ledger found."""
+    """Print whether a ledger is in order, its erased payloads, and what could not be checked."""
     if verification.valid:
         print_line(f"in order: {verification.entries} entries, up to {verification.head}")
     else:
         print_line(
             f"not in order: {verification.detail} [{verification.code}]; {verification.entries} entries before it are"
         )
-    for seq, by in islice(verification.erased.items(), _MOST_DRAWN):
-        print_line(f"entry {seq}: payload erased, recorded at {by}")
-    if len(verification.erased) > _MOST_DRAWN:
-        print_line(f"{len(verification.erased) - _MOST_DRAWN:,} more payloads erased; --json lists them all")
+    for seq, erasure_seq in islice(verification.erased.items(), _MOST_LISTED):
+        print_line(f"entry {seq}: payload erased, recorded at {erasure_seq}")
+    if len(verification.erased) > _MOST_LISTED:
+        print_line(f"{len(verification.erased) - _MOST_LISTED:,} more payloads erased; --json lists them all")
     print_line(
         f"pinned head: {'compared' if verification.pinned_head else 'none'}; signatures: {verification.signatures}"
     )
@@ -445,13 +470,15 @@ def _print_verification(verification: Verification) -> None:
         note(f"could not see {sentence}")
 
 
-_MOST_DRAWN = 50
+_MOST_LISTED = 50
+"""Erased payloads, and findings of a report, that are listed at most."""
 
-_STATUS = {"unqualified": 0, "qualified": 1, "adverse": 1, "disclaimer": 3}
+_OPINION_STATUS = {"unqualified": 0, "qualified": 1, "adverse": 1, "disclaimer": 3}
+"""The exit status of each opinion of a report."""
 
 
 def report(
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Report on this export and no ledger; works offline.")
     ] = None,
@@ -471,7 +498,7 @@ def report(
     record: Annotated[
         bool, typer.Option("--record", help="Record that opinion in the ledger, as an override.")
     ] = False,
-    key: Key = None,
+    key: KeyFile = None,
     head: Annotated[
         str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere: SEQ:HASH, or a file.")
     ] = None,
@@ -502,7 +529,7 @@ def report(
 
     async def derive(opened: Ledger) -> AuditEntry:
         derived = await derive_audit(opened, **selection)
-        _print_json(derived, out)  # before it is recorded: what cannot be written must not be on record as given
+        _write_report(derived, out)  # before it is recorded, so that no opinion is on record whose report is missing
         if record:
             note(f"recorded as entry {await record_opinion(opened, derived)}")
         return derived
@@ -511,23 +538,23 @@ def report(
         import asyncio
 
         audit = asyncio.run(derive_audit(file, **selection))
-        _print_json(audit, out)
+        _write_report(audit, out)
     else:
         audit = use_ledger(ledger, config, derive, key=key, writes=record)
-    _print(audit, as_json=as_json, quiet=out is not None)
+    _print_audit(audit, as_json=as_json, quiet=out is not None)
     return find_status(audit)
 
 
 def find_status(audit: AuditEntry) -> int:
-    """The exit status; a ledger that was changed is something found, whatever the opinion is called."""
-    changed = audit.basis is not None and not audit.basis.verified
-    return FAILED if changed else _STATUS[audit.opinion]
+    """Find the exit status of a report: that of its opinion, but 1 if the ledger was changed, whatever the opinion."""
+    is_ledger_changed = audit.basis is not None and not audit.basis.verified
+    return FAILED if is_ledger_changed else _OPINION_STATUS[audit.opinion]
 
 
 def _check_opinion_options(
     opinion: str | None, by: str | None, reason: str | None, *, record: bool, file: Path | None, ledger: str | None
 ) -> None:
-    """Raise ``UsageError`` for options that do not fit together."""
+    """Raise ``UsageError`` for an unknown ``--opinion``, and for options that do not go together."""
     if file is not None and ledger is not None:
         raise UsageError("--file reports on an export and --ledger on a ledger; give one of them")
     if opinion is not None and opinion not in get_args(Opinion):
@@ -539,7 +566,7 @@ def _check_opinion_options(
         raise UsageError("--record records another opinion in a ledger; give --opinion, and --ledger instead of --file")
 
 
-def _print_json(audit: AuditEntry, out: Path | None) -> None:
+def _write_report(audit: AuditEntry, out: Path | None) -> None:
     """Write an audit to a new file, as Markdown; nothing without ``out``.
 
     Raises ``UsageError`` where the file is there already or cannot be written.
@@ -548,7 +575,7 @@ def _print_json(audit: AuditEntry, out: Path | None) -> None:
         return
     text = render_audit(audit)
     try:
-        # Its owner's alone, as the ledger it was made from: with store_content="full" both quote what was judged.
+        # Only its owner can read the file, like the ledger: with store_content="full", both quote what was judged.
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -556,20 +583,20 @@ def _print_json(audit: AuditEntry, out: Path | None) -> None:
         raise UsageError(f"the report cannot be written to {out}: {error.strerror}; name a new file") from None
 
 
-def _print(audit: AuditEntry, *, as_json: bool, quiet: bool) -> None:
-    """Print an audit: as JSON, in one note (``quiet``), drawn on a terminal, else as Markdown."""
+def _print_audit(audit: AuditEntry, *, as_json: bool, quiet: bool) -> None:
+    """Print an audit: as JSON, as one sentence (``quiet``), as tables on a terminal, or else as Markdown."""
     if as_json:
         write_json(audit.to_dict())
     elif quiet:
         note(audit.explain())
-    elif draws():
+    elif can_draw_boxes():
         _draw_audit(audit)
     else:
         print_line(render_audit(audit).removesuffix("\n"))
 
 
 def _draw_audit(audit: AuditEntry) -> None:
-    """Draw an audit as tables."""
+    """Draw an audit as two tables: its facts, and its findings if there are any."""
     colours = {"unqualified": "green", "qualified": "yellow", "adverse": "red", "disclaimer": "yellow"}
     facts = make_table("", ("audit", ""))
     add_row(facts, "opinion", audit.explain(), style=colours[audit.opinion])
@@ -586,11 +613,11 @@ def _draw_audit(audit: AuditEntry) -> None:
     show_drawing(facts)
     if audit.found:
         table = make_table("findings", ("severity", "finding", "entry", "what"))
-        for finding in audit.found[:_MOST_DRAWN]:
+        for finding in audit.found[:_MOST_LISTED]:
             add_row(table, finding.severity, finding.code, str(finding.seq or ""), finding.detail)
         show_drawing(table)
-    if len(audit.found) > _MOST_DRAWN:
-        note(f"the first {_MOST_DRAWN} of {len(audit.found)} findings; --out FILE writes them all")
+    if len(audit.found) > _MOST_LISTED:
+        note(f"the first {_MOST_LISTED} of {len(audit.found)} findings; --out FILE writes them all")
 
 
 ledger_app = make_group(

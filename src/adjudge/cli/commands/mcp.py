@@ -1,4 +1,4 @@
-"""``adjudge mcp``: serve gates and judges to agents, pin what a server of MCP offers, and see what changed since."""
+"""``adjudge mcp``: serve gates and judges to agents, pin what an MCP server offers, and list what changed since."""
 
 from __future__ import annotations
 
@@ -120,16 +120,16 @@ def serve(
 
 
 def describe_changes(pins: Pins, offered: Pins) -> list[str]:
-    """Describe what a server offers otherwise than it was pinned, a line for each."""
+    """Describe what a server offers now and did not offer in this way when it was pinned, in a line for each change."""
     lines = [f"changed: {name}" for name in pins.list_changes(offered)]
-    for tool in pins.tools:
-        now = offered.find_tool(tool["name"])
-        if now is None:
-            lines.append(f"gone: tool {show(tool['name'])}")
-        elif not pins.has_tool(now):
-            lines.append(f"changed: tool {show(tool['name'])}")
-    known = {tool["name"] for tool in pins.tools}
-    return lines + [f"new: tool {show(tool['name'])}" for tool in offered.tools if tool["name"] not in known]
+    for pinned_tool in pins.tools:
+        offered_tool = offered.find_tool(pinned_tool["name"])
+        if offered_tool is None:
+            lines.append(f"gone: tool {show(pinned_tool['name'])}")
+        elif not pins.has_tool(offered_tool):
+            lines.append(f"changed: tool {show(pinned_tool['name'])}")
+    pinned_names = {tool["name"] for tool in pins.tools}
+    return lines + [f"new: tool {show(tool['name'])}" for tool in offered.tools if tool["name"] not in pinned_names]
 
 
 mcp_app = make_group(

@@ -1,4 +1,4 @@
-"""``adjudge monitor``: the results of the audits of gates, and beginning anew after an alarm.
+"""``adjudge monitor``: show what the audits of gates found, and begin anew after an alarm.
 
 What a monitor says is decided in ``guards/monitor.py`` (``read_monitor``).
 """
@@ -13,7 +13,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, use_ledger
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
-from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json
+from adjudge.cli.output import add_row, can_draw_boxes, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import NOTHING, format_rate
@@ -55,67 +55,75 @@ def monitor(
     """
     if reset is not None and gate is None:
         raise UsageError("--reset begins the audits of one gate anew; name it")
-    audited = [name for name, members in read_config(place.config).gates.items() if members.get("audit")]
-    monitors, fresh = use_ledger(
+    configured_gates = [name for name, table in read_config(place.config).gates.items() if table.get("audit")]
+    monitors, gates_without_audits = use_ledger(
         place.ledger,
         place.config,
-        lambda ledger: _read_monitors(ledger, gate, reset, audited),
+        lambda ledger: _read_monitors(ledger, gate, reset, configured_gates),
         key=place.key,
         writes=reset is not None,
     )
-    if fresh:
-        note(f"nothing was drawn yet of {', '.join(map(show, fresh))}, so there is nothing to say of it")
+    if gates_without_audits:
+        names = ", ".join(map(show, gates_without_audits))
+        note(f"nothing was drawn yet of {names}, so there is nothing to say of it")
     if as_json:
-        write_json({"schema": "adjudge/monitors/1", "monitors": [_describe(each) for each in monitors]})
+        write_json({"schema": "adjudge/monitors/1", "monitors": [_describe(gate_monitor) for gate_monitor in monitors]})
     else:
         _draw(monitors)
     if reset is not None:
         return DONE
-    verdicts = {each.verdict for each in monitors}
+    verdicts = {gate_monitor.verdict for gate_monitor in monitors}
     if "alarm" in verdicts:
         return FAILED
-    return DONE if verdicts == {"quiet"} and not fresh else UNDECIDED
+    return DONE if verdicts == {"quiet"} and not gates_without_audits else UNDECIDED
 
 
 async def _read_monitors(
-    ledger: Ledger, gate: str | None, reset: str | None, audited: Collection[str]
+    ledger: Ledger, gate: str | None, reset: str | None, configured_gates: Collection[str]
 ) -> tuple[list[Monitor], list[str]]:
-    """Read the monitors of the gates, and list those of ``audited`` of which nothing was drawn yet.
+    """Read the monitors of the gate that is named, or of all gates of which the ledger has audits.
 
-    Begins anew after an alarm first, where that was asked for. Raises ``UsageError`` for a gate without audits.
+    Also returns the names of the configured gates of which no call was drawn for an audit yet. With ``reset``, the
+    reason for it, the monitor of the gate begins anew first. Raises ``UsageError`` for a gate without audits.
     """
     gates = await list_audited(ledger)
-    fresh = [name for name in audited if name not in gates and gate in {None, name} and reset is None]
-    if fresh and (gate is not None or not gates):
-        return [], fresh
+    gates_without_audits = [
+        name for name in configured_gates if name not in gates and gate in {None, name} and reset is None
+    ]
+    if gates_without_audits and (gate is not None or not gates):
+        return [], gates_without_audits
     if gate is not None and gate not in gates:
-        known = f"; it has some of {', '.join(map(show, gates))}" if gates else ""
-        raise UsageError(f"the ledger has no audits of gate {show(gate)}{known}")
+        other_gates = f"; it has some of {', '.join(map(show, gates))}" if gates else ""
+        raise UsageError(f"the ledger has no audits of gate {show(gate)}{other_gates}")
     if not gates:
         raise UsageError("the ledger has no audits; give a gate audit = 0.02, so that people look at some of its calls")
     if gate is not None and reset is not None:
         seq = await reset_monitor(ledger, gate, by=find_user(), reason=reset)
         note(f"recorded as entry {seq}")
-    return [await read_monitor(ledger, name) for name in (gates if gate is None else (gate,))], fresh
+    shown_gates = gates if gate is None else (gate,)
+    return [await read_monitor(ledger, name) for name in shown_gates], gates_without_audits
 
 
 def _describe(monitor: Monitor) -> dict[str, object]:
+    """Return a monitor as plain data, with its explanation and its advice in words."""
     return {**monitor.to_dict(), "says": monitor.explain(), "advice": monitor.advice}
 
 
 def _draw(monitors: list[Monitor]) -> None:
-    """Print each monitor in a sentence, and on a terminal as a table."""
-    for each in monitors:
-        print_line(f"{each.explain()}.")
-        if each.advice:
-            print_line(f"  What to do: {each.advice}.")
-    if not draws():
+    """Print each monitor in a sentence with its advice, and on a terminal all of them in a table."""
+    for monitor in monitors:
+        print_line(f"{monitor.explain()}.")
+        if monitor.advice:
+            print_line(f"  What to do: {monitor.advice}.")
+    if not can_draw_boxes():
         return
     table = make_table(
         "", ("gate", "state", "promise", "audits", "answered", "bad", "open", "not answered", "evidence")
     )
-    for each in monitors:
-        promise = NOTHING if each.promise is None else format_rate(each.promise)
-        counts = [f"{count:,}" for count in (each.audits, each.labels, each.bad, each.open, each.unanswered)]
-        add_row(table, each.gate, each.verdict, promise, *counts, f"{each.wealth:.3g}", style=_COLOURS[each.verdict])
+    for monitor in monitors:
+        promise = NOTHING if monitor.promise is None else format_rate(monitor.promise)
+        numbers = (monitor.audits, monitor.labels, monitor.bad, monitor.open, monitor.unanswered)
+        counts = [f"{number:,}" for number in numbers]
+        evidence = f"{monitor.wealth:.3g}"
+        add_row(table, monitor.gate, monitor.verdict, promise, *counts, evidence, style=_COLOURS[monitor.verdict])
     show_drawing(table)

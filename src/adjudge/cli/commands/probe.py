@@ -1,4 +1,4 @@
-"""``adjudge probe``: run a file of baselines against a tool, or record its outputs as new ones.
+"""``adjudge probe``: compare a tool's outputs with the baselines in a file, or record its outputs as new baselines.
 
 When a tool has drifted is decided in ``guards/probe/evaluate.py`` (``_decide``).
 """
@@ -73,15 +73,15 @@ def probe(
     check_whole_number("concurrency", concurrency, least=1)
     check_seconds("tool_timeout", probed.tool_timeout)
     baselines = load_probes(file)
-    selected = _select(baselines, only or ())
+    selected = _select_entries(baselines, only or ())
     if record:
         if judging != option.JudgeOptions():
             raise UsageError("--record asks nobody, so leave out --judge, --strategy and --timeout")
-        wanted = selected if only else [baseline for baseline in selected if not baseline.recorded]
-        tool = open_tool(probed, wanted)
-        render_outputs(baselines, {})  # a file that cannot be written to is said before the tool runs
-        outputs, broken = asyncio.run(_call_all(wanted, tool, probed.tool_timeout, concurrency))
-        return _write_baselines(baselines, outputs, broken, as_json=as_json)
+        to_record = selected if only else [baseline for baseline in selected if not baseline.recorded]
+        tool = open_tool(probed, to_record)
+        render_outputs(baselines, {})  # raises for a file that cannot be written to, before the tool runs
+        outputs, failures = asyncio.run(_call_tool_with_all(to_record, tool, probed.tool_timeout, concurrency))
+        return _write_baselines(baselines, outputs, failures, as_json=as_json)
     probes = [baseline.make_probe() for baseline in selected]
     tool = open_tool(probed, selected)
     choice = choose(make_panel(judging), read_config(config))
@@ -97,25 +97,26 @@ def probe(
     if as_json:
         write_json(report.to_dict() | {"input": str(file)})
     else:
-        _print(report)
+        _print_report(report)
     return {"passed": 0, "failed": 1, "undecided": 3}[report.outcome]
 
 
-def _select(file: ProbeFile, names: Sequence[str]) -> list[ProbeBaseline]:
-    """The entries of these names, in the order of the file; all of them without names.
+def _select_entries(file: ProbeFile, names: Sequence[str]) -> list[ProbeBaseline]:
+    """Select the entries of a file by their names, in the order of the file; without names, all of them.
 
     Raises ``UsageError`` for a name that the file does not have.
     """
-    known = [entry.name for entry in file.entries]
+    entry_names = [entry.name for entry in file.entries]
     for name in names:
-        if name not in known:
-            raise UsageError(f"--only: {file.path} has no probe {show(name)}{suggest(name, known)}")
+        if name not in entry_names:
+            raise UsageError(f"--only: {file.path} has no probe {show(name)}{suggest(name, entry_names)}")
     return [entry for entry in file.entries if not names or entry.name in names]
 
 
 async def _evaluate(
     probes: Sequence[Any], tool: AbstractAsyncContextManager[Tool], choice: Choice, arguments: dict[str, Any]
 ) -> ProbeReport:
+    """Open the tool, run the probes with it and with the chosen judge, and close both."""
     try:
         async with tool as opened:
             with show_progress("probed", len(probes)) as progress:
@@ -125,19 +126,21 @@ async def _evaluate(
         await choice.judge.aclose()
 
 
-def _print(report: ProbeReport) -> None:
+def _print_report(report: ProbeReport) -> None:
+    """Print the results of probes as a table, and a sentence about all of them."""
     table = make_table("", ("probe", "outcome", "similarity", "drift", "contract", "why"))
     for result in report.results:
         outcome = f"{result.outcome} (by {result.decided_by})" if result.decided_by != "judge" else str(result.outcome)
         contract = "violated" if result.contract_violated else "kept" if result.drift is not None else "-"
         similarity = "-" if result.similarity is None else format_score(result.similarity)
-        cells = (result.name, outcome, similarity, result.drift or "-", contract, _explain(result))
+        cells = (result.name, outcome, similarity, result.drift or "-", contract, _explain_result(result))
         add_row(table, *(flatten(cell, 300) for cell in cells), style=COLOURS[result.outcome])
     show_drawing(table)
     print_line(report.explain())
 
 
-def _explain(result: ProbeResult) -> str:
+def _explain_result(result: ProbeResult) -> str:
+    """Explain a result: its detail or reasoning, and what violated the contract; "-" where there is nothing to say."""
     reasons = [f"{result.undecided_because}: {result.detail}" if result.undecided_because else result.detail]
     reasons += result.violations or ([result.reasoning] if not result.detail and not result.passed else [])
     return "; ".join(text for text in reasons if text) or "-"
@@ -146,33 +149,44 @@ def _explain(result: ProbeResult) -> str:
 # ---------------------------------------------------------------- recording
 
 
-async def _call_all(
+async def _call_tool_with_all(
     entries: Sequence[ProbeBaseline], tool: AbstractAsyncContextManager[Tool], timeout: float, concurrency: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The tool's output for every entry by its name, and why there is none for the others."""
+    """Call the tool with the input of every entry.
 
-    async def work(entry: ProbeBaseline) -> _Call:
+    Returns the outputs by the names of their entries, and, for the entries without an output, the reasons.
+    """
+
+    async def work(entry: ProbeBaseline) -> _ToolOutput:
         try:
-            return await _call_one(entry, opened, timeout)
+            return await _call_tool_with(entry, opened, timeout)
         finally:
             progress.step()
 
     async with tool as opened:
         with show_progress("recorded", len(entries)) as progress:
-            calls = await map_concurrently(
+            tool_outputs = await map_concurrently(
                 entries, work, concurrency, give_up=lambda _: (None, "it ended without an output")
             )
-    named_calls = {entry.name: call for entry, call in zip(entries, calls, strict=True)}
-    outputs = {name: output for name, (output, reason) in named_calls.items() if not reason}
-    return outputs, {name: reason for name, (_, reason) in named_calls.items() if reason}
+    outputs: dict[str, Any] = {}
+    failures: dict[str, str] = {}
+    for entry, (output, reason) in zip(entries, tool_outputs, strict=True):
+        if reason:
+            failures[entry.name] = reason
+        else:
+            outputs[entry.name] = output
+    return outputs, failures
 
 
-_Call = tuple[Any, str]
-"""A tool's output, or nothing and why there is none."""
+_ToolOutput = tuple[Any, str]
+"""A tool's output and an empty text, or ``None`` and the reason why there is no output."""
 
 
-async def _call_one(entry: ProbeBaseline, tool: Tool, timeout: float) -> _Call:
-    """The tool's output as a baseline holds it and nothing, or nothing and why there is none."""
+async def _call_tool_with(entry: ProbeBaseline, tool: Tool, timeout: float) -> _ToolOutput:
+    """Call the tool with the input of an entry.
+
+    Returns the output as a baseline holds it and an empty text, or ``None`` and the reason why there is no output.
+    """
     output, reason = await call_tool(tool, entry.input, timeout=timeout)
     try:
         return (None, reason) if reason else (convert_output(output), "")
@@ -180,21 +194,24 @@ async def _call_one(entry: ProbeBaseline, tool: Tool, timeout: float) -> _Call:
         return None, str(error) or type(error).__name__
 
 
-def _write_baselines(file: ProbeFile, outputs: dict[str, Any], broken: dict[str, str], *, as_json: bool) -> int:
-    """Write outputs as baselines into the file, print the change, and return the exit status: 1 if any is missing."""
+def _write_baselines(file: ProbeFile, outputs: dict[str, Any], failures: dict[str, str], *, as_json: bool) -> int:
+    """Write outputs as baselines into the file, print the change, and return the exit status: 1 if any is missing.
+
+    ``failures`` has the reasons for which entries have no output.
+    """
     text = render_outputs(file, outputs) if outputs else file.text
     if text != file.text:
         replace_file(file, text)
     names = [entry.name for entry in file.entries if entry.name in outputs]
     if as_json:
         write_json(
-            {"schema": "adjudge/probe-recording/1", "input": str(file.path), "recorded": names, "failed": broken}
+            {"schema": "adjudge/probe-recording/1", "input": str(file.path), "recorded": names, "failed": failures}
         )
     else:
         lines = (file.text.splitlines(), text.splitlines())
         for line in difflib.unified_diff(*lines, str(file.path), str(file.path), "before", "now", n=1, lineterm=""):
             print_line(line)
-        note(f"{file.path}: {len(names)} recorded" if names or broken else f"{file.path}: nothing to record")
-    for name, reason in broken.items():
+        note(f"{file.path}: {len(names)} recorded" if names or failures else f"{file.path}: nothing to record")
+    for name, reason in failures.items():
         complain(f"{name}: not recorded: {reason}")
-    return FAILED if broken else DONE
+    return FAILED if failures else DONE

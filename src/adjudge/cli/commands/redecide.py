@@ -1,4 +1,4 @@
-"""``adjudge redecide``: the results that a run would have had under another policy; nobody is asked."""
+"""``adjudge redecide``: compute the results that a run would have had under another policy; no model is asked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 100
-"""Cases that a person is shown; --json has up to 2,000, and --out all."""
+"""Changes that the terminal shows; --json has up to 2,000, and --out all."""
 
 
 def redecide_run(
@@ -79,12 +79,12 @@ def redecide_run(
 
 
 def draw_redecision(redecision: Redecision) -> None:
-    """Tables for a person."""
+    """Print how many judgements change their outcome, as tables, and notes on those that could not be redecided."""
     print_line(f"{redecision.changed:,} of {redecision.items:,} judgements change")
     table = make_table("", ("", "before", "after", "difference"))
-    for outcome, number in redecision.before.items():
-        now = redecision.after[outcome]
-        add_row(table, outcome, f"{number:,}", f"{now:,}", f"{now - number:+,}" if now != number else "")
+    for outcome, before in redecision.before.items():
+        after = redecision.after[outcome]
+        add_row(table, outcome, f"{before:,}", f"{after:,}", f"{after - before:+,}" if after != before else "")
     show_drawing(table)
     if redecision.changes:
         _draw_changes(redecision)
@@ -97,6 +97,7 @@ def draw_redecision(redecision: Redecision) -> None:
 
 
 def _draw_changes(redecision: Redecision) -> None:
+    """Print the first ``MOST_ROWS`` judgements that change, as a table."""
     from adjudge.report.diff_words import format_moved
 
     table = make_table("", ("case", "sample", "before", "after", "score", "why"))

@@ -1,4 +1,4 @@
-"""``adjudge replace-judge``: may another judge take the place of one that is retired?"""
+"""``adjudge replace-judge``: compare candidate judges with one that is to be replaced, on its labelled cases."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def replace_judge(
     check_extra()
     check_share("margin", margin)
     check_retry(retry, resume=resume)
-    configuration, decisions = read_config(config), read_labels(labels)
-    named = read_candidates(candidates, old if out is None else out)
-    to_ask = [candidate for candidate in named if not candidate.is_run]
+    configuration, known_labels = read_config(config), read_labels(labels)
+    named_candidates = read_candidates(candidates, old if out is None else out)
+    to_ask = [candidate for candidate in named_candidates if not candidate.is_run]
     by_batch = read_batch([candidate.folder for candidate in to_ask], batching, resume=resume)
     if by_batch is not None and not to_ask:
         raise UsageError("--batch has nobody to ask: every candidate is a run already; leave it out")
@@ -92,18 +92,20 @@ def replace_judge(
     }
     options |= {"retry": ("budget", *expand_retry(retry))}
     with ExitStack() as stack:
-        before = stack.enter_context(open_run(old))
+        old_run = stack.enter_context(open_run(old))
         runs = {
-            candidate.name: stack.enter_context(open_run(candidate.folder)) for candidate in named if candidate.is_run
+            candidate.name: stack.enter_context(open_run(candidate.folder))
+            for candidate in named_candidates
+            if candidate.is_run
         }
         if to_ask:
-            inquiry = Inquiry(before, list_labelled(before, decisions), configuration, options, by_batch)
-            answered = asyncio.run(inquiry.ask(to_ask))
-            if answered is None:
+            inquiry = Inquiry(old_run, list_labelled(old_run, known_labels), configuration, options, by_batch)
+            new_runs = asyncio.run(inquiry.ask(to_ask))
+            if new_runs is None:
                 return INTERRUPTED
-            runs |= {candidate.name: stack.enter_context(run) for candidate, run in zip(to_ask, answered, strict=True)}
+            runs |= {candidate.name: stack.enter_context(run) for candidate, run in zip(to_ask, new_runs, strict=True)}
         replacement = compare_replacements(
-            before, [runs[candidate.name] for candidate in named], labels=decisions, margin=margin
+            old_run, [runs[candidate.name] for candidate in named_candidates], labels=known_labels, margin=margin
         )
         if as_json:
             write_json(replacement.to_dict())
@@ -117,21 +119,24 @@ def replace_judge(
 
 
 def note_unanswered(name: str, run: Run) -> None:
-    """Say that some of a candidate's cases have no answer: the verdict counts them against it, and it need not."""
-    reasons = run.summary["undecided_because"]
-    again = [reason for reason in ("error", "timeout", "budget") if reasons.get(reason)]
-    if not again:
+    """Tell the user how many of a candidate's cases have no answer, and how to ask about them again.
+
+    The comparison counts these cases against the candidate, though it may only have been unreachable.
+    """
+    numbers = run.summary["undecided_because"]
+    reasons = [reason for reason in ("error", "timeout", "budget") if numbers.get(reason)]
+    if not reasons:
         return
-    number = sum(reasons[reason] for reason in again)
-    flags = "".join(f" --retry {reason}" for reason in again if reason != "budget")
-    dearer = " and a higher --budget" if "budget" in again else ""
+    number = sum(numbers[reason] for reason in reasons)
+    retry_options = "".join(f" --retry {reason}" for reason in reasons if reason != "budget")
+    budget_option = " and a higher --budget" if "budget" in reasons else ""
     note(
-        f"{name}: {number:,} cases are undecided because of {', '.join(again)}, and count as no agreement; to ask "
-        f"again, repeat the command with --resume{flags}{dearer}"
+        f"{name}: {number:,} cases are undecided because of {', '.join(reasons)}, and count as no agreement; to ask "
+        f"again, repeat the command with --resume{retry_options}{budget_option}"
     )
 
 
 def find_status(replacement: Replacement) -> int:
-    """The exit status."""
+    """Find the exit status: 0 if a candidate may replace the judge, 3 if that is not known of one, else 1."""
     standings = {candidate.standing for candidate in replacement.candidates}
     return DONE if "may replace" in standings else UNDECIDED if "unknown" in standings else FAILED

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _LISTED, _COMMENTED = 10, 20
-"""Cases in the terminal and in a comment, where nobody says how many."""
+"""Cases that the terminal, and a comment for a pull request, list without ``--top``."""
 
 
 def report(
@@ -104,12 +104,12 @@ def report(
     request = make_request(measuring, _read_labels(labels, label_map, label_name), by="report", criterion=label_name)
     with open_run(run) as opened:
         measurement = request.measure(opened)
-        joined = _join_labels(opened, request, label_name)
-        summary = _summarise(opened, top, joined, whole=html is not None or as_json)
+        case_labels = _collect_labels(opened, request, label_name)
+        summary = _summarise_run(opened, top, case_labels, lists_all=html is not None or as_json)
         summary = replace(summary, measurement=measurement)
         if against is not None:
-            summary = replace(summary, against=_compare(against, opened, request))
-        _note_left_out(joined, measurement)
+            summary = replace(summary, against=_compare_with_earlier(against, opened, request))
+        _note_unused_labels(case_labels, measurement)
         if html is not None:
             from adjudge.report.render import render_html
 
@@ -117,7 +117,7 @@ def report(
         if junit is not None:
             from adjudge.report.junit import render_junit
 
-            write_file(junit, render_junit(summary, _count_progress(opened)))
+            write_file(junit, render_junit(summary, _iterate_with_progress(opened)))
         _write_comment(summary, markdown, top, fail_under)
         if as_json:
             write_json(summary.to_dict())
@@ -126,12 +126,12 @@ def report(
 
             document = make_run_document(summary, top=_LISTED if top is None else top, lists_passed=top is not None)
             print_document(document, more="--top shows more, --html FILE all of the first 2,000")
-        statuses = {_find_status(summary, fail_under), request.report_status(measurement, opened)}
+        statuses = {_find_share_status(summary, fail_under), request.report_status(measurement, opened)}
         return FAILED if FAILED in statuses else max(statuses)
 
 
-def _compare(against: Path, run: Run, request: MeasureRequest) -> Diff:
-    """The diff of an earlier run and this one, with what people say of both; its cases are left out."""
+def _compare_with_earlier(against: Path, run: Run, request: MeasureRequest) -> Diff:
+    """Compare this run with an earlier one by the labels of people; the diff that is returned lists no cases."""
     from adjudge.report.measured_diff import measure_diff, record_difference
     from adjudge.runs.folder import open_run
 
@@ -144,7 +144,10 @@ def _compare(against: Path, run: Run, request: MeasureRequest) -> Diff:
 
 
 def _report_case(run: Path, case: str, options: list[str], *, as_json: bool) -> int:
-    """Everything about one case; raises ``UsageError`` for options that are about all of them."""
+    """Print everything about one case, and return the exit status.
+
+    ``options`` are the names of given options that are about the whole run: for any of them, ``UsageError`` is raised.
+    """
     if options:
         raise UsageError(f"{options[0]} is about the whole run, and CASE names one case; leave one of them out")
     from adjudge.cli.case import print_case, write_case
@@ -161,15 +164,17 @@ def _report_case(run: Path, case: str, options: list[str], *, as_json: bool) -> 
 
 
 def _read_labels(paths: list[str] | None, label_map: str | None, name: str | None) -> tuple[Label, ...] | None:
+    """Read the labels of ``--labels``; ``None`` without it, for which options about labels raise ``UsageError``."""
     if paths is None and (label_map is not None or name is not None):
         raise UsageError("--label-map and --label-name are for the labels of --labels; name a file, or leave them out")
     return read_labels(paths, label_map)
 
 
-def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJoin:
-    """Collect the labels to add to the cases: those that were named, else those of the run's own queue.
+def _collect_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJoin:
+    """Collect the labels to add to the cases: those of ``--labels``, or without it those of the run's own queue.
 
-    A queue that cannot be read raises ``UsageError`` only if the measurement was asked for; else it counts as empty.
+    ``name`` is the criterion that they are about, if any. A queue that cannot be read counts as empty, but raises
+    ``UsageError`` if the user asked for the measurement.
     """
     from adjudge.dataset.case_labels import LabelJoin, list_labels
     from adjudge.measurement.run_labels import read_run_labels
@@ -181,37 +186,41 @@ def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJo
         except UsageError:
             if request.is_explicit:
                 raise
-            labels = ()  # said already, where the run was to be measured
+            labels = ()  # the error was reported already, when the run was measured
     return LabelJoin(list_labels(labels, name))
 
 
-def _note_left_out(joined: LabelJoin, measurement: Measurement | None) -> None:
+def _note_unused_labels(labels: LabelJoin, measurement: Measurement | None) -> None:
+    """Tell the user how many labels are of other contents than the run's (unless measured), or of cases not in it."""
     from adjudge.dataset.case_labels import OTHER_CONTENTS
 
-    if joined.other_contents and measurement is None:
-        note(f"{OTHER_CONTENTS}: {joined.other_contents:,}")
-    if joined.missing:
-        note(f"{joined.describe_missing('run')}: {len(joined.missing):,}")
+    if labels.other_contents and measurement is None:
+        note(f"{OTHER_CONTENTS}: {labels.other_contents:,}")
+    if labels.missing:
+        note(f"{labels.describe_missing('run')}: {len(labels.missing):,}")
 
 
-def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> Report:
-    """Summarise a run, and keep enough cases for what the output lists.
+def _summarise_run(run: Run, top: int | None, labels: LabelJoin, *, lists_all: bool) -> Report:
+    """Summarise a run, and keep enough of its cases for the output to list.
 
-    ``whole`` is a page or JSON, which without ``top`` has all the cases that a report has room for.
+    ``top`` is the number of cases that the user asked for. Without it, a page or JSON (``lists_all``) has as many as a
+    report can hold.
     """
     from adjudge.report.cases import MOST_CASES
     from adjudge.report.summary import label_items, read_status, summarise
 
-    most = MOST_CASES if whole and top is None else top if top is not None else max(_LISTED, _COMMENTED)
-    # A report keeps a part of its room for each outcome; with twice the room, what is listed has no gap.
-    most = 2 * most if not whole and 2 * most <= MOST_CASES else most
+    default = MOST_CASES if lists_all else max(_LISTED, _COMMENTED)
+    most_cases = default if top is None else top
+    # A report keeps a part of its cases for each outcome. Twice as many are kept, so that none is missing in a list.
+    if not lists_all and 2 * most_cases <= MOST_CASES:
+        most_cases *= 2
     with show_progress("read", sum(run.counts.values())) as progress:
-        items = label_items(_count_progress(run, progress), labels)
-        return summarise(items, run.manifest, status=read_status(run), most_cases=most)
+        items = label_items(_iterate_with_progress(run, progress), labels)
+        return summarise(items, run.manifest, status=read_status(run), most_cases=most_cases)
 
 
-def _count_progress(run: Run, progress: ProgressBar | None = None) -> Iterator[RunItem]:
-    """Yield the items of a run, and move a progress bar on with each."""
+def _iterate_with_progress(run: Run, progress: ProgressBar | None = None) -> Iterator[RunItem]:
+    """Yield the judgements of a run, and count each as a step of a progress bar."""
     for item in run.items():
         yield item
         if progress is not None:
@@ -231,16 +240,19 @@ def _write_comment(summary: Report, path: str | None, top: int | None, needed: f
         write_file(Path(path), [text])
 
 
-def _find_status(summary: Report, fail_under: float | None) -> int:
-    """Find the exit status of ``--fail-under``: an unfinished run, or one with nothing judged, does not reach it."""
+def _find_share_status(summary: Report, fail_under: float | None) -> int:
+    """Find the exit status of ``--fail-under``, and complain if it is not 0.
+
+    A run with nothing judged has missed it (1), and of an unfinished run it is not known (3).
+    """
     if fail_under is None:
         return DONE
     if not summary.judgements:
-        # No case that failed would otherwise look like all of them passed.
+        # A run in which no case failed, because none was judged, must not look as if all had passed.
         complain("nothing was judged, so --fail-under is missed")
         return FAILED
     if summary.about.status != "finished":
-        # The cases that are missing may be those that fail.
+        # The cases that are missing may all fail.
         complain(
             f"the run is {summary.about.status}, so whether {fail_under:g} of all cases pass is "
             "open; finish it with adjudge run --resume"
@@ -249,7 +261,9 @@ def _find_status(summary: Report, fail_under: float | None) -> int:
     status = find_status(summary.outcomes, fail_under)
     if status != DONE:
         rate = summary.outcomes["passed"] / summary.judgements
-        rest = "" if status == FAILED else f", and {summary.outcomes['undecided']:,} are undecided"
+        undecided = "" if status == FAILED else f", and {summary.outcomes['undecided']:,} are undecided"
         passed, _ = format_apart(rate, fail_under, digits=4)
-        complain(f"{passed} of {summary.judgements:,} judgements passed{rest}; --fail-under asks for {fail_under:.12g}")
+        complain(
+            f"{passed} of {summary.judgements:,} judgements passed{undecided}; --fail-under asks for {fail_under:.12g}"
+        )
     return status

@@ -9,7 +9,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, write_json
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.config.file import Config, read_config
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_points
@@ -84,19 +84,19 @@ def check_rubrics(
     under --strict, 2 not valid.
     """
     configuration = read_config(config)
-    advised, status = False, 0
+    has_advice, status = False, 0
     for name in names:
         try:
             advice = lint_rubric(configuration.find_rubric(name))
         except UsageError as error:
-            complain(spell(error))
+            complain(format_error(error))
             status = 2
             continue
-        advised = advised or bool(advice)
+        has_advice = has_advice or bool(advice)
         for piece in advice:
             note(f"{name}: {piece.where}: {piece.message} [{piece.code}]")
         print_line(f"{name}: valid" + (f", {len(advice)} piece{'s' * (len(advice) > 1)} of advice" if advice else ""))
-    return status or int(strict and advised)
+    return status or int(strict and has_advice)
 
 
 def show_schema() -> None:
@@ -115,7 +115,7 @@ def _read_configured(config: Config) -> tuple[dict[str, Rubric], int]:
         try:
             rubrics[name] = config.find_rubric(name)
         except UsageError as error:
-            complain(f"rubric {name!r} of {config.path}: {spell(error)}")
+            complain(f"rubric {name!r} of {config.path}: {format_error(error)}")
             status = 2
     return rubrics, status
 

@@ -24,8 +24,8 @@ from adjudge.rules.shipped import SHIPPED
 RuleFile = Annotated[Path | None, typer.Option("--rules", metavar="FILE", help="A file of rules.")]
 
 
-Checked = tuple[InputItem, tuple[RuleResult, ...] | None]
-"""An item and what the rules said; ``None`` where it could not be read, and the item says why."""
+CheckedItem = tuple[InputItem, tuple[RuleResult, ...] | None]
+"""An input item and the results of its rules; ``None`` where it could not be read, and its ``error`` says why."""
 
 
 def list_rules(as_json: option.AsJson = False) -> None:
@@ -62,61 +62,63 @@ def check_rules(
     chosen = [*(load_rules(file) if file is not None else ()), *map(read_rule, rules or ())]
     if not chosen:
         raise UsageError("there is nothing to check by; give --rules FILE or --rule RULE")
-    known = read_text_file(reference, what="--reference") if reference is not None else None
-    done = asyncio.run(_check_all(Rules(chosen), list_inputs(paths).items, known))
-    (_write_checks if as_json else _print)(done)
-    complain_once(item.error for item, _ in done if item.error is not None)
-    return _find_status([results for _, results in done])
+    reference_text = read_text_file(reference, described_as="--reference") if reference is not None else None
+    checked_items = asyncio.run(_check_all(Rules(chosen), list_inputs(paths).items, reference_text))
+    (_write_checks if as_json else _print_checks)(checked_items)
+    complain_once(item.error for item, _ in checked_items if item.error is not None)
+    return _find_status([results for _, results in checked_items])
 
 
-async def _check_all(rules: Rules, items: Any, reference: str | None) -> list[Checked]:
-    """Check each content; a case's own reference comes before ``reference``.
+async def _check_all(rules: Rules, items: Any, reference: str | None) -> list[CheckedItem]:
+    """Check each content by the rules, and return the inputs with their results, or ``None`` for an unreadable input.
 
-    ``None`` is beside an input that could not be read.
+    ``reference`` is the known good answer for contents that are no cases, or are cases without one.
     """
-    done: list[Checked] = []
+    checked_items: list[CheckedItem] = []
     for item in items:
-        row = item.content if isinstance(item.content, Case) else None
-        content = row.content if row is not None else item.content
-        known = row.reference if row is not None and row.reference is not None else reference
-        done.append((item, await rules.evaluate(content, known) if item.error is None else None))
-    return done
+        case = item.content if isinstance(item.content, Case) else None
+        content = case.content if case is not None else item.content
+        known_answer = case.reference if case is not None and case.reference is not None else reference
+        checked_items.append((item, await rules.evaluate(content, known_answer) if item.error is None else None))
+    return checked_items
 
 
-def _find_status(checked: Sequence[tuple[RuleResult, ...] | None]) -> int:
-    if not checked or any(results is None for results in checked):
+def _find_status(results_by_item: Sequence[tuple[RuleResult, ...] | None]) -> int:
+    """Find the exit status for several inputs: 2 if one could not be read (``None``), 1 if an error rule failed."""
+    if not results_by_item or any(results is None for results in results_by_item):
         return USAGE
-    return int(any(_failed(results) for results in checked if results is not None))
+    return int(any(_has_failed(results) for results in results_by_item if results is not None))
 
 
-def _failed(results: Sequence[RuleResult]) -> bool:
+def _has_failed(results: Sequence[RuleResult]) -> bool:
+    """Return whether a rule of the severity ``error`` failed."""
     return any(not result.passed and result.severity == "error" for result in results)
 
 
-def _write_checks(done: Sequence[Checked]) -> None:
+def _write_checks(checked_items: Sequence[CheckedItem]) -> None:
     """Write the results as JSON; ``passed`` depends on rules of the severity ``error`` alone."""
     checks = [
         name_item(item)
         | (
-            {"passed": not _failed(results), "rule_results": [each.to_dict() for each in results]}
+            {"passed": not _has_failed(results), "rule_results": [result.to_dict() for result in results]}
             if results is not None
             else {"error": item.error}
         )
-        for item, results in done
+        for item, results in checked_items
     ]
     write_json({"schema": "adjudge/rule-checks/1", "checks": checks})
 
 
-def _print(done: Sequence[Checked]) -> None:
-    """Print each failed rule of any severity in a line, or that all passed; unreadable inputs are left out."""
-    for item, results in done:
+def _print_checks(checked_items: Sequence[CheckedItem]) -> None:
+    """Print a line for each failed rule of any severity, or that all rules passed; unreadable inputs are left out."""
+    for item, results in checked_items:
         if results is None:
             continue
-        failed = [each for each in results if not each.passed]
-        for each in failed:
-            # On one line, whatever a function of somebody's wrote.
-            print_line(f"{item.label}: {each.severity}: {' '.join(f'{each.name}: {each.message}'.split())}")
-        if not failed:
+        failures = [result for result in results if not result.passed]
+        for failure in failures:
+            text = " ".join(f"{failure.name}: {failure.message}".split())  # on one line, whatever the rule's code wrote
+            print_line(f"{item.label}: {failure.severity}: {text}")
+        if not failures:
             print_line(f"{item.label}: passed {len(results)} rule{'s' * (len(results) > 1)}")
 
 

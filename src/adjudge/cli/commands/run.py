@@ -1,4 +1,4 @@
-"""``adjudge run``: judge a data set into a folder, and resume a run that was interrupted."""
+"""``adjudge run``: judge a data set and keep the results in a folder, or resume a run that was interrupted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from adjudge.cli.output import (
     make_table,
     note,
     show_drawing,
-    watch,
+    show_status,
     write_json,
 )
 from adjudge.cli.results import describe_case_terms, list_seats
@@ -119,7 +119,7 @@ def run_data(
     rubric = choose_rubric(criteria, configuration, needed=not case_criteria.is_asked and fields.kind not in SUITES)
     arguments = list_arguments(criteria)
     execution = _make_execution_arguments(options, cost)
-    _check(options, fail_under)
+    _check_options(options, fail_under)
     request = make_request(measuring, read_labels(measuring.labels), by="run")
     request.check_extra()
     check_cost(judging, cost)
@@ -128,12 +128,13 @@ def run_data(
     _check_pairs(pairing, criteria)
     dataset = _open_data(data, fields, rubric, case_criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
-    drawn = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed, "prices": configuration.prices}
+    sampling: dict[str, Any] = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed}
+    sampling |= {"prices": configuration.prices}
     on_conflict: Any = pairing.on_conflict or "tie"
     if estimating.estimate:
         planned = {"on_conflict": on_conflict if pairing.pairs else None, "batch": batch, "arguments": arguments}
         recorded = estimating.estimate_from
-        return estimate_data(dataset, chosen, planned | drawn, recorded=recorded, out=options.out, as_json=as_json)
+        return estimate_data(dataset, chosen, planned | sampling, recorded=recorded, out=options.out, as_json=as_json)
     _note_choice(
         chosen, configuration.prices, as_json=as_json, caches=cost.cache is not None, by_batch=batch is not None
     )
@@ -147,7 +148,7 @@ def run_data(
         pairs=pairing.pairs,
         on_conflict=on_conflict,
         batch=batch or False,
-        **cast("Any", drawn | arguments | execution),
+        **cast("Any", sampling | arguments | execution),
     )
     session = RunSession(
         running=running,
@@ -164,15 +165,15 @@ def run_data(
 
 
 def _find_free_folder(now: datetime) -> Path:
-    """Find the folder of a run that was given none: the time, and a number where another run of this second has it."""
-    name = now.strftime("%Y-%m-%d-%H%M%S")
-    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(folder for folder in (Path("runs") / each for each in names) if not folder.exists())
+    """Find a folder for a run that was given none, named by the time; with a number if that folder exists already."""
+    time = now.strftime("%Y-%m-%d-%H%M%S")
+    folders = (Path("runs") / (time if number == 1 else f"{time}-{number}") for number in count(1))
+    return next(folder for folder in folders if not folder.exists())
 
 
 def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCriteria | None = None) -> Dataset:
-    """Open the data set, with its number of rows where they can be counted: progress has a total and a time left."""
-    # Ids are compared on disk, where the run keeps them.
+    """Open the data set, and count its rows if its format allows it, so that progress has a total and a time left."""
+    # The run itself looks for ids that occur twice; it does so on disk, where it keeps them.
     dataset = open_from_options(data, fields, case_criteria=case_criteria, check_ids=False)
     if (fields.kind is None or fields.kind in FORMATS) and dataset.size is None:
         dataset.size = count_rows(data, fields.kind)
@@ -191,10 +192,11 @@ def _open_data(
 def open_suite(
     data: str, fields: option.DataOptions, rubric: Rubric | None, case_criteria: CaseCriteria | None = None
 ) -> Dataset:
-    """Open a suite of another tool, and list what cannot be judged before anybody is asked; the rest runs.
+    """Open a suite of another tool, after listing the rows and the cases of it that cannot be judged.
 
-    Where nothing of it can be, it is opened as it is, so that the run says why. Raises ``UsageError`` for standard
-    input: it can be read once, and nobody may be asked, and paid, before what is not applied is said.
+    The suite is read twice, because the user should read this before a judge is asked and paid. So standard input,
+    which can be read once, raises ``UsageError``. A suite of which no case can be judged is opened without skipping bad
+    rows, so that the run raises the reason.
     """
     if data == "-":
         raise UsageError(
@@ -205,20 +207,21 @@ def open_suite(
     suite = open_from_options(data, skipping, case_criteria=case_criteria, check_ids=False)
     judged = unjudged = 0
     for case in suite:
-        brings = rubric is not None or case.criteria is not None or case.rubric is not None
-        judged, unjudged = judged + brings, unjudged + (not brings)
+        has_criteria = rubric is not None or case.criteria is not None or case.rubric is not None
+        judged += has_criteria
+        unjudged += not has_criteria
     report_skipped(suite)
     if not judged:
         suite = open_from_options(data, fields, check_ids=False)
     elif unjudged:
-        of = f"{unjudged:,} of {judged + unjudged:,} cases"
-        note(f"{of} are not judged, because nothing of theirs is applied; --criteria judges them")
+        unjudged_cases = f"{unjudged:,} of {judged + unjudged:,} cases"
+        note(f"{unjudged_cases} are not judged, because nothing of theirs is applied; --criteria judges them")
     suite.size, suite.has_listed = judged or suite.size, True
     return suite
 
 
-def _check(options: option.RunOptions, fail_under: float | None) -> None:
-    """Raise ``UsageError`` for options that do not fit together."""
+def _check_options(options: option.RunOptions, fail_under: float | None) -> None:
+    """Raise ``UsageError`` for a wrong ``--fail-under``, and for options of a run that do not go together."""
     if fail_under is not None:
         check_share("fail_under", fail_under)
     if options.resume and options.out is None:
@@ -227,21 +230,25 @@ def _check(options: option.RunOptions, fail_under: float | None) -> None:
 
 
 def check_retry(retry: list[str] | None, *, resume: bool) -> None:
-    """Raise ``UsageError`` for reasons where nothing is resumed."""
+    """Raise ``UsageError`` for ``--retry`` without ``--resume``."""
     if retry and not resume:
         raise UsageError("--retry belongs to --resume: it judges again what a run has left undecided")
 
 
-_RETRY_BROKEN = "broken"
-"""The word of ``--retry`` for all reasons of ``BROKEN``."""
+_BROKEN_WORD = "broken"
+"""The value of ``--retry`` that means all reasons of ``BROKEN``."""
 
 
 def expand_retry(retry: list[str] | None) -> tuple[str, ...]:
-    """Expand ``broken`` into the reasons that it stands for; anything else stays, for ``run`` to check."""
-    return tuple(name for each in retry or () for name in (BROKEN if each == _RETRY_BROKEN else (each,)))
+    """Expand ``broken`` among the values of ``--retry`` into the reasons that it means; ``run`` checks the others."""
+    reasons: list[str] = []
+    for value in retry or ():
+        reasons += BROKEN if value == _BROKEN_WORD else (value,)
+    return tuple(reasons)
 
 
 def _check_estimate(options: option.EstimateOptions, *, resume: bool) -> None:
+    """Raise ``UsageError`` for options that do not go with ``--estimate``, or need it."""
     if options.estimate_from is not None and not options.estimate:
         raise UsageError("--estimate-from belongs to --estimate: it says which run the averages are taken from")
     if options.estimate and resume:
@@ -252,7 +259,7 @@ def _make_execution_arguments(options: option.RunOptions, cost: option.CostOptio
     """Make the arguments of ``run`` that say how, where and at which cost the cases are judged."""
     return {
         "resume": options.resume,
-        # A case that the budget left out is judged on resuming without being asked for: there may be more money now.
+        # Cases that the budget left out are judged on resuming without --retry, because there may be more money now.
         "retry": ("budget", *expand_retry(options.retry)),
         "concurrency": options.concurrency,
         "engine": options.engine,
@@ -264,7 +271,7 @@ def _make_execution_arguments(options: option.RunOptions, cost: option.CostOptio
 
 
 def _note_choice(chosen: Choice, prices: Any, *, as_json: bool, caches: bool, by_batch: bool) -> None:
-    """Say who judges, where that was not said, and what is not as one might expect of it."""
+    """Tell the user which judge was chosen if none was named, which replies the cache misses, and what batches cost."""
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
     if caches:
@@ -274,7 +281,7 @@ def _note_choice(chosen: Choice, prices: Any, *, as_json: bool, caches: bool, by
 
 
 def _check_pairs(options: option.PairOptions, criteria: option.CriteriaOptions) -> None:
-    """Raise ``UsageError`` for options that need ``--pairs``, and for those that do not go with it."""
+    """Raise ``UsageError`` for options that need ``--pairs``, and for those that do not judge_and_report with it."""
     if not options.pairs:
         if options.on_conflict is not None:
             raise UsageError("--on-conflict belongs to --pairs: it says what two orders that disagree come to")
@@ -289,12 +296,12 @@ _SUITE_REMEDIES = {
     "promptfoo eval -o results.json records them, and adjudge run results.json judges those",
     "openai-evals": "the graders are those of the eval: put it beside the items as eval.json, or give --criteria",
 }
-"""The remedy for a suite that does not say what good means."""
+"""The remedy for a suite without criteria, by the tool that wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSession:
-    """One run of the command."""
+    """One call of the command: the run under way, how its results are shown, and how its judge is measured."""
 
     running: Running
     judge: Any
@@ -303,37 +310,40 @@ class RunSession:
     fail_under: float | None
     dataset: Dataset
     request: MeasureRequest
-    """The request by which its judge is measured."""
+    """The request by which the judge of the run is measured."""
     suite: str | None = None
-    """The tool whose suite it is, of which it was said before the run what is not applied."""
+    """The format that ``--from`` names. What is not applied of a test suite was listed before the run."""
     retry: tuple[str, ...] = ()
     """The reasons for which undecided judgements are made again."""
 
-    def _note_end(self, done: Run | None) -> None:
-        """Say what models retire, and what was not applied: also where it ends with an error, it may be why."""
-        if done is not None:
-            _note_retirements(done)
+    def _note_retirements_and_skips(self, run: Run | None) -> None:
+        """Warn of models that are retired, and list what was not applied of the data set.
+
+        This is done also after an error, because it may be the cause.
+        """
+        if run is not None:
+            _note_retirements(run)
         if self.suite not in SUITES:
             report_notes(self.dataset)
 
     def run(self) -> int:
-        """Run ``go``, and say what is kept after an interrupt that it could not catch."""
+        """Judge, report, and return the exit status; explain how to resume after an interrupt that was not handled."""
         try:
-            return asyncio.run(self.go())
+            return asyncio.run(self.judge_and_report())
         except KeyboardInterrupt:
-            self._explain_going_on(None)
+            self._explain_resuming(None)
             raise
 
-    async def go(self) -> int:
-        """Judge, show what it came to, and return the exit status.
+    async def judge_and_report(self) -> int:
+        """Judge the data set, show the results and the measurement, and return the exit status.
 
-        Raises ``UsageError`` for a data set without a case.
+        After an interrupt it is explained how to resume. Raises ``UsageError`` for a data set without a case.
         """
-        interrupted, done = asyncio.Event(), None
-        before = _find_undecided(self.folder, self.retry)
+        interrupted, run = asyncio.Event(), None
+        undecided_before = _find_undecided_judgements(self.folder, self.retry)
         try:
-            with watch(self._describe), catching_interrupts(self.running.wind_down, interrupted):
-                done = await self._finish(interrupted)
+            with show_status(self._describe), catching_interrupts(self.running.wind_down, interrupted):
+                run = await self._finish(interrupted)
         except asyncio.CancelledError:
             if not interrupted.is_set():
                 raise
@@ -342,103 +352,117 @@ class RunSession:
                 note(_SUITE_REMEDIES.get(self.suite))
             raise
         finally:
-            self._note_end(done)
+            self._note_retirements_and_skips(run)
             await self.judge.aclose()
-        if done is None or done.status == "interrupted" or interrupted.is_set():
-            self._explain_going_on(done)
+        if run is None or run.status == "interrupted" or interrupted.is_set():
+            self._explain_resuming(run)
             return INTERRUPTED
-        if not sum(done.counts.values()):
+        if not sum(run.counts.values()):
             # Exit status 0 for nothing judged would look like a pass.
             raise UsageError("the data set has no case, so there is nothing to judge")
-        measured = self.request.measure(done)
+        measured = self.request.measure(run)
         if self.as_json:
-            more = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
-            more |= {"measurement": measured.to_dict()} if measured is not None else {}
-            estimated = find_estimate(done.folder, done.manifest)
-            more |= {"estimate": msgspec.to_builtins(estimated)} if estimated is not None else {}
-            write_json(done.to_dict() | {"folder": str(done.folder)} | more)
+            optional_members = {"pairs": run.sum_up_pairs().to_dict()} if run.compares else {}
+            optional_members |= {"measurement": measured.to_dict()} if measured is not None else {}
+            estimated = find_estimate(run.folder, run.manifest)
+            optional_members |= {"estimate": msgspec.to_builtins(estimated)} if estimated is not None else {}
+            write_json(run.to_dict() | {"folder": str(run.folder)} | optional_members)
         else:
             print_labels(measured)
-            print_summary(done, list_code_judges(self.judge))
-            _note_undecided_again(done, before)
+            print_summary(run, list_code_judges(self.judge))
+            _note_undecided_again(run, undecided_before)
             print_short(measured)
-        status = find_status(done.counts, self.fail_under)
+        status = find_status(run.counts, self.fail_under)
         if status != DONE:
-            # A job that ends with 1 or 3 and does not say so is looked for in the wrong place.
-            complain(_explain_status(done.counts, self.fail_under))
-        statuses = {status, self.request.report_status(measured, done)}
+            # The reason is written, or whose CI job fails would look for an error elsewhere.
+            complain(_explain_status(run.counts, self.fail_under))
+        statuses = {status, self.request.report_status(measured, run)}
         return FAILED if FAILED in statuses else max(statuses)
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:
-        """The run at its end; ``None`` when it was interrupted before it had begun."""
-        done = await finish_or_leave(self.running, interrupted)
-        if done is None:
-            with suppress(UsageError):  # interrupted before there was a folder
-                done = await self.running
-        return done
+        """Wait for the end of the run and return it; ``None`` if it was interrupted before there was a folder."""
+        run = await finish_or_leave(self.running, interrupted)
+        if run is None:
+            with suppress(UsageError):  # raised if there is no folder yet
+                run = await self.running
+        return run
 
     def _describe(self) -> str:
+        """Describe the progress in one line, also while the data set is still read."""
         progress = self.running.progress
-        return "reading the data set" if progress is None else describe(progress)
+        return "reading the data set" if progress is None else describe_progress(progress)
 
-    def _explain_going_on(self, done: Run | None) -> None:
-        """Say what is kept of a run that was interrupted, and how it is resumed."""
+    def _explain_resuming(self, run: Run | None) -> None:
+        """Tell the user what is kept of a run that was interrupted, and how to resume it."""
         if not (self.folder / MANIFEST_FILE).exists():
             note("nothing was judged yet, and no run is kept; repeat the command")
             return
-        kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
+        subject = f"{sum(run.counts.values()):,} results are" if run is not None else "what was finished is"
         note_batches_left(self.running.progress, self.folder)
-        note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")
+        note(f"{subject} kept in {self.folder}; to resume, repeat the command with:")
         note(f"  --out {quote(str(self.folder))} --resume")
 
 
-def _find_undecided(folder: Path, reasons: Collection[str]) -> frozenset[tuple[int, int]]:
-    """Find the judgements of a run that is there which are undecided for one of some reasons: case and sample."""
+def _find_undecided_judgements(folder: Path, reasons: Collection[str]) -> frozenset[tuple[int, int]]:
+    """Find the judgements of an existing run that are undecided for one of the reasons.
+
+    Each is given as the position of its case in the data set, and the number of its sample.
+    """
     if not reasons or not (folder / MANIFEST_FILE).exists():
         return frozenset()
     undecided = open_run(folder).items("undecided")
     return frozenset((item.place, item.sample) for item in undecided if item.result.undecided_because in reasons)
 
 
-def _note_undecided_again(done: Run, before: Collection[tuple[int, int]]) -> None:
-    """Say how many of the judgements that were made again came to nothing again."""
-    again = sum((item.place, item.sample) in before for item in done.items("undecided")) if before else 0
+def _note_undecided_again(run: Run, undecided_before: Collection[tuple[int, int]]) -> None:
+    """Tell the user how many of the judgements that were made again are undecided again.
+
+    ``undecided_before`` are these judgements, as ``_find_undecided_judgements`` found them before the run.
+    """
+    if not undecided_before:
+        return
+    again = sum((item.place, item.sample) in undecided_before for item in run.items("undecided"))
     if again:
         note(
-            f"{again:,} of the {len(before):,} that were judged again {'is' if again == 1 else 'are'} undecided again; "
-            f"adjudge report {quote(str(done.folder))} CASE shows what was replied about one of them"
+            f"{again:,} of the {len(undecided_before):,} that were judged again "
+            f"{'is' if again == 1 else 'are'} undecided again; "
+            f"adjudge report {quote(str(run.folder))} CASE shows what was replied about one of them"
         )
 
 
-def _note_retirements(done: Run) -> None:
+def _note_retirements(run: Run) -> None:
     """Warn of each model that is retired, deprecated, or retired soon."""
-    for retirement in done.retirements:
+    for retirement in run.retirements:
         note(retirement.warn(datetime.now(UTC).date()))
 
 
-def describe(progress: Progress) -> str:
+def describe_progress(progress: Progress) -> str:
     """Describe how far a run is, in one line."""
     judged = f"judged {progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
     if progress.batch is not None:
         return judged + describe_batches(progress.batch)
     share = f" ({format_points(progress.done / progress.total, digits=0)} %)" if progress.total else ""
     speed = f", {progress.per_second:,.1f}/s"
-    left = "" if progress.seconds_left is None else f", {format_seconds(progress.seconds_left)} left"
+    time_left = "" if progress.seconds_left is None else f", {format_seconds(progress.seconds_left)} left"
     outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(progress.outcomes.items()))
     cost = f"; {format_dollars(progress.cost_usd, digits=2)}" if progress.cost_usd else ""
-    return f"{judged}{share}{speed}{left}; {outcomes}{cost}"
+    return f"{judged}{share}{speed}{time_left}; {outcomes}{cost}"
 
 
 def find_status(counts: Any, fail_under: float | None) -> int:
-    """The exit status: whether enough passed, as far as that can be said."""
+    """Find the exit status by the number of judgements of each outcome, and by the share that has to pass.
+
+    0 if it passed; 1 if it would not have passed even with all undecided ones; else 3. Without such a share, the status
+    is 3 if everything is undecided, and else 0.
+    """
     total = sum(counts.values())
     if fail_under is None:
         return UNDECIDED if counts["undecided"] == total else DONE
-    if counts["passed"] >= fail_under * total - 1e-9:
+    needed = fail_under * total - 1e-9  # a little less, so that no rounding error misses it
+    if counts["passed"] >= needed:
         return DONE
-    # What is undecided did not pass. Whether it would have is not known, and only that keeps this from being a miss.
-    could = counts["passed"] + counts["undecided"]
-    return UNDECIDED if could >= fail_under * total - 1e-9 else FAILED
+    most_passed = counts["passed"] + counts["undecided"]
+    return UNDECIDED if most_passed >= needed else FAILED
 
 
 def _explain_status(counts: Any, fail_under: float | None) -> str:
@@ -448,13 +472,13 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
         return "nothing could be decided"
     digits = max(count_digits(passed / total, fail_under, digits=3) - 2, 1)
     share = f"{passed:,} of {total:,} passed ({format_points(passed / total, digits=digits)} %)"
-    needed = f"--fail-under asks for {100 * fail_under:g} %"
+    requirement = f"--fail-under asks for {100 * fail_under:g} %"
     if find_status(counts, fail_under) == FAILED:
-        return f"{share}, and {needed}"
-    return f"{share}, {undecided:,} are undecided, and {needed}: whether it was reached cannot be said"
+        return f"{share}, and {requirement}"
+    return f"{share}, {undecided:,} are undecided, and {requirement}: whether it was reached cannot be said"
 
 
-def print_summary(done: Run, code_judges: Collection[str]) -> None:
+def print_summary(run: Run, code_judges: Collection[str]) -> None:
     """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command.
 
     ``code_judges`` names the judges in code, which the doctor cannot help.
@@ -463,18 +487,18 @@ def print_summary(done: Run, code_judges: Collection[str]) -> None:
     from adjudge.report.report import read_description
     from adjudge.templates.figures import format_count
 
-    summary = done.summary
-    pairs = done.sum_up_pairs() if done.compares else None
+    summary = run.summary
+    pairs = run.sum_up_pairs() if run.compares else None
     title = f"{format_count(summary['items'], 'judgement')} of {format_count(summary['cases'], 'case')}"
     if pairs is not None:
         title = f"{format_count(summary['items'], 'comparison')} of pairs"
     table = make_table(title, ("", "", ""))
-    for outcome, number in (summary["counts"] if pairs is None else _count_preferences(pairs)).items():
+    for outcome, number in (summary["counts"] if pairs is None else _list_preference_counts(pairs)).items():
         add_row(table, outcome, f"{number:,}", f"{format_points(number / summary['items'])} %")
     for reason, number in summary["undecided_because"].items():
         add_row(table, f"  {reason}", f"{number:,}", "")
     if pairs is not None:
-        _add_shares(table, pairs)
+        _add_pair_shares(table, pairs)
     elif summary["mean_score"] is not None:
         add_row(table, "mean score", format_score(summary["mean_score"]), "")
     if summary["labelled"] and pairs is None:
@@ -482,36 +506,39 @@ def print_summary(done: Run, code_judges: Collection[str]) -> None:
         add_row(table, "agree with the label", f"{summary['agreed']:,} of {summary['labelled']:,}", share)
     if summary["input_tokens"] is not None:
         add_row(table, "tokens", f"{summary['input_tokens']:,} in", f"{summary['output_tokens']:,} out")
-    about = read_description(done.manifest)
-    if summary["calls"] is not None or summary["unknown_costs"] or about.paid_again:  # else no model was asked
-        add_row(table, "cost", _format_cost(summary) + format_paid_again(about.paid_again, about.paid_again_usd), "")
-    _add_estimate(table, done)
+    description = read_description(run.manifest)
+    if summary["calls"] is not None or summary["unknown_costs"] or description.paid_again:  # else no model was asked
+        paid_again = format_paid_again(description.paid_again, description.paid_again_usd)
+        add_row(table, "cost", _format_cost(summary) + paid_again, "")
+    _add_estimate(table, run)
     show_drawing(table)
-    note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
-    _note_what_is_missing(done, code_judges)
+    note(f"kept in {run.folder}; see it with: adjudge report {quote(str(run.folder))}")
+    _note_caveats(run, code_judges)
 
 
-def _add_estimate(table: Any, done: Run) -> None:
-    """Add what was estimated before the run."""
-    estimated = find_estimate(done.folder, done.manifest)
+def _add_estimate(table: Any, run: Run) -> None:
+    """Add rows with the tokens and the cost that were estimated before the run, if an estimate was kept."""
+    estimated = find_estimate(run.folder, run.manifest)
     if estimated is None:
         return
     total = estimated.total
     add_row(table, "tokens estimated", f"{total.input_tokens:,.0f} in", f"{total.output_tokens:,.0f} out")
-    by_batch = done.manifest["options"].get("batch") is not None
+    by_batch = run.manifest["options"].get("batch") is not None
     usd = total.batch_usd if by_batch else total.live_usd
-    between = ""
+    cost_range = ""
     if not by_batch and total.least_usd is not None and total.most_usd is not None:
-        between = " to ".join(format_apart(total.least_usd, total.most_usd, digits=4))
-    add_row(table, "cost estimated", format_dollars(usd, digits=4), between)
+        cost_range = " to ".join(format_apart(total.least_usd, total.most_usd, digits=4))
+    add_row(table, "cost estimated", format_dollars(usd, digits=4), cost_range)
 
 
-def _count_preferences(pairs: PairSummary) -> dict[str, int]:
+def _list_preference_counts(pairs: PairSummary) -> dict[str, int]:
+    """Return the number of comparisons by their outcome, in words for the table."""
     counts = {"first is better": pairs.wins, "second is better": pairs.losses, "tie": pairs.ties}
     return counts | {"undecided": pairs.undecided}
 
 
-def _add_shares(table: Any, pairs: PairSummary) -> None:
+def _add_pair_shares(table: Any, pairs: PairSummary) -> None:
+    """Add rows with the shares of a run of pairs: win rate, agreement of both orders, and agreement with labels."""
     shares = {"win rate of the first": pairs.win_rate, "orders agree": pairs.agreement, "orders disagree": pairs.flips}
     if pairs.labelled:
         shares |= {"agree with the label": pairs.accuracy, "  first shown first": pairs.accuracy_ab}
@@ -521,68 +548,75 @@ def _add_shares(table: Any, pairs: PairSummary) -> None:
 
 
 def _format_share(share: Share) -> str:
+    """Format a share in percent with its interval; empty where there is none."""
     if share.rate is None or share.interval is None:
         return ""
     return f"{format_points(share.rate)} % ({format_range(*share.interval).removesuffix(' %')})"
 
 
-def _note_what_is_missing(done: Run, code_judges: Collection[str]) -> None:
-    """Write to standard error what a reader of the figures has to know: budget, undecided cases, skipped rows."""
-    if brought := done.manifest.get("own"):
-        for sentence in describe_case_terms(brought, read_terms(done.manifest).needed):
+def _note_caveats(run: Run, code_judges: Collection[str]) -> None:
+    """Write to standard error what the user has to know beside the figures.
+
+    These are cases with criteria of their own, the budget, remedies for undecided judgements, and skipped rows.
+    ``code_judges`` names the judges in code, which the doctor cannot help.
+    """
+    case_term_counts = run.manifest.get("own")
+    if case_term_counts:
+        for sentence in describe_case_terms(case_term_counts, read_terms(run.manifest).needed):
             note(sentence)
-    budget, cut_off = done.manifest.get("budget"), done.summary["undecided_because"].get("budget", 0)
+    budget, cut_off = run.manifest.get("budget"), run.summary["undecided_because"].get("budget", 0)
     if budget is not None:
         note("spent {} of the budget of {}".format(*format_amounts(budget["spent"], budget["usd"])))
     if cut_off:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
-    firsts = _find_first_of_each(done)
-    unread = firsts.get("unparseable")
-    ask_doctor = unread is not None and may_doctor_help(unread.result, code_judges)
-    for sentence in _list_remedies(done.summary["undecided_because"], quote(str(done.folder)), ask_doctor=ask_doctor):
+    first_items = _find_first_of_each_reason(run)
+    unparseable = first_items.get("unparseable")
+    ask_doctor = unparseable is not None and may_doctor_help(unparseable.result, code_judges)
+    for sentence in _suggest_remedies(run.summary["undecided_because"], quote(str(run.folder)), ask_doctor=ask_doctor):
         note(sentence)
-    for name, item in firsts.items():
+    for reason, item in first_items.items():
         result = item.result
-        # A chain's own detail says only how each of its seats ended, and theirs what to do about it.
+        # The detail of a chain says only how each of its seats ended. Those of the seats say what to do about it.
         text = list_seats(result) if isinstance(result, JudgeChainResult) else result.explain()
-        reason = clean(text, keep_lines=False).removeprefix(f"undecided: {name}; ")[:400]
-        note(f"the first {name}, of case {show(item.case.id)}: {reason}")
-    skipped = done.manifest["dataset"].get("skipped")
+        explanation = clean(text, keep_lines=False).removeprefix(f"undecided: {reason}; ")[:400]
+        note(f"the first {reason}, of case {show(item.case.id)}: {explanation}")
+    skipped = run.manifest["dataset"].get("skipped")
     if skipped:
-        because = "was skipped, because it is no case" if skipped == 1 else "were skipped, because they are no cases"
-        note(f"{skipped:,} of the data set's rows {because}; run.json lists them")
+        predicate = "was skipped, because it is no case" if skipped == 1 else "were skipped, because they are no cases"
+        note(f"{skipped:,} of the data set's rows {predicate}; run.json lists them")
 
 
-def _find_first_of_each(done: Run) -> dict[str, RunItem]:
-    """Find the first undecided judgement of each reason: mostly it is the same for the others of that reason."""
-    wanted = [name for name in done.summary["undecided_because"] if name != "budget"]
-    firsts: dict[str, RunItem] = {}
-    if wanted:
-        for item in done.items("undecided"):
-            firsts.setdefault(item.result.undecided_because or "", item)
-            if firsts.keys() >= set(wanted):
+def _find_first_of_each_reason(run: Run) -> dict[str, RunItem]:
+    """Find the first undecided judgement of each reason but the budget, as an example of the others of that reason."""
+    reasons = [reason for reason in run.summary["undecided_because"] if reason != "budget"]
+    first_items: dict[str, RunItem] = {}
+    if reasons:
+        for item in run.items("undecided"):
+            first_items.setdefault(item.result.undecided_because or "", item)
+            if first_items.keys() >= set(reasons):
                 break
-    return {name: firsts[name] for name in wanted if name in firsts}
+    return {reason: first_items[reason] for reason in reasons if reason in first_items}
 
 
-def _list_remedies(reasons: Mapping[str, int], folder: str, *, ask_doctor: bool) -> Iterator[str]:
-    """Yield sentences on what may help.
+def _suggest_remedies(reasons: Mapping[str, int], folder: str, *, ask_doctor: bool) -> Iterator[str]:
+    """Yield sentences on what may help against undecided judgements.
 
-    ``reasons`` has the number of undecided judgements of each reason. ``ask_doctor`` is false where the first that is
-    unparseable, which is shown below, is nothing that the doctor could say more about.
+    ``reasons`` has the number of undecided judgements of each reason. ``ask_doctor`` says whether the doctor can
+    explain why replies are unparseable. ``folder`` is that of the run, quoted for a shell.
     """
     if ask_doctor:
         yield f"{reasons['unparseable']:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
-    broken = [name for name in BROKEN if reasons.get(name)]
-    if broken:
-        number = sum(reasons[name] for name in broken)
-        cause = f"{number:,} {'is' if number == 1 else 'are'} undecided because of {' or '.join(broken)}"
-        retry = broken[0] if len(broken) == 1 else _RETRY_BROKEN
-        them = "it" if number == 1 else "them"
-        yield f"{cause}; to judge {them} again, repeat the command with --out {folder} --resume --retry {retry}"
+    broken_reasons = [reason for reason in BROKEN if reasons.get(reason)]
+    if broken_reasons:
+        number = sum(reasons[reason] for reason in broken_reasons)
+        cause = f"{number:,} {'is' if number == 1 else 'are'} undecided because of {' or '.join(broken_reasons)}"
+        retry = broken_reasons[0] if len(broken_reasons) == 1 else _BROKEN_WORD
+        pronoun = "it" if number == 1 else "them"
+        yield f"{cause}; to judge {pronoun} again, repeat the command with --out {folder} --resume --retry {retry}"
 
 
 def _format_cost(summary: Any) -> str:
+    """Format the cost of a run: known, unknown, or known in part."""
     known, unknown = summary["known_cost_usd"], summary["unknown_costs"]
     if not unknown:
         return "none" if not known and not summary["calls"] else format_dollars(known, digits=4)

@@ -1,4 +1,4 @@
-"""``adjudge serve``: gates, approvals and labels over HTTP, until it is told to stop."""
+"""``adjudge serve``: serve gates, approvals and labels over HTTP until a signal stops the server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def serve(
 
 
 def check_installed(noun: str = "the server") -> None:
-    """Raise ``UsageError`` where the extra for the server is not installed; ``noun`` is what needs it."""
+    """Raise ``UsageError`` if the packages of the extra ``adjudge[server]`` are not installed.
+
+    ``noun`` names what needs them, and begins the message.
+    """
     from importlib.util import find_spec
 
     missing = [

@@ -16,7 +16,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.commands.ledger import LedgerPlace, Place, find_user, use_ledger
+from adjudge.cli.commands.ledger import LedgerPlace, LedgerUrl, find_user, use_ledger
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem, list_inputs, read_text_file
 from adjudge.cli.judging import make_panel
@@ -32,7 +32,7 @@ from adjudge.cli.output import (
     write_json,
 )
 from adjudge.cli.results import name_item
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import format_error
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
 from adjudge.config.judges import choose
@@ -55,8 +55,8 @@ Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=Tru
 PanelOptions = Annotated[option.JudgeOptions, Only("judges", "strategy", "timeout", "quorum", "no_token", "record")]
 """The reviewers of a tool."""
 
-Reviewed = tuple[InputItem, "CreationVerdict | None"]
-"""A file and the verdict on what it holds; ``None`` where it could not be read, and the item says why."""
+ReviewedItem = tuple[InputItem, "CreationVerdict | None"]
+"""A file of a candidate and the verdict on it; ``None`` where there is none, and the item's ``error`` says why."""
 
 
 def review(
@@ -79,38 +79,39 @@ def review(
     """
     check_whole_number("concurrency", concurrency, least=1)
     items = [_read_candidate(path) for path in paths]
-    done: list[Reviewed] = [(item, None) for item in items]
+    reviewed_items: list[ReviewedItem] = [(item, None) for item in items]
     if any(item.error is None for item in items):  # else no judge is needed to say what is wrong
         chosen = choose(make_panel(judging), read_config(config))
         if chosen.reason and not as_json:
             note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
-        done = asyncio.run(_review_all(chosen.judge, items, concurrency))
-    (_write_reviewed if as_json else _print_reviewed)(done)
-    complain_once(item.error for item, _ in done if item.error is not None)
-    return find_status([verdict for _, verdict in done])
+        reviewed_items = asyncio.run(_review_all(chosen.judge, items, concurrency))
+    (_write_reviewed if as_json else _print_reviewed)(reviewed_items)
+    complain_once(item.error for item, _ in reviewed_items if item.error is not None)
+    return find_status([verdict for _, verdict in reviewed_items])
 
 
 def find_status(verdicts: Sequence[CreationVerdict | None]) -> int:
-    """The exit status of several files: unreadable beats rejected beats undecided beats approved."""
+    """Find the exit status for several files: unreadable (``None``) beats rejected beats undecided beats approved."""
     if any(verdict is None for verdict in verdicts):
         return USAGE
-    refused = [verdict for verdict in verdicts if verdict is not None and not verdict.approved]
-    if any(not _is_undecided(verdict) for verdict in refused):
+    not_approved = [verdict for verdict in verdicts if verdict is not None and not verdict.approved]
+    if any(not _is_undecided(verdict) for verdict in not_approved):
         return FAILED
-    return UNDECIDED if refused else DONE
+    return UNDECIDED if not_approved else DONE
 
 
 def _is_undecided(verdict: CreationVerdict) -> bool:
+    """Return whether a verdict without approval is undecided, and not rejected by a judge or by checks in code."""
     return verdict.chain_result is not None and verdict.chain_result.outcome != "failed"
 
 
-async def _review_all(judge: Any, items: Sequence[InputItem], concurrency: int) -> list[Reviewed]:
-    """Review all candidates, several at once; ``None`` beside one that could not be read."""
+async def _review_all(judge: Any, items: Sequence[InputItem], concurrency: int) -> list[ReviewedItem]:
+    """Review the candidates, several at once, and return each with its verdict, or ``None`` if it could not be read."""
     from adjudge.tools.review import EmergentJudge
 
     reviewer = EmergentJudge(judge)
 
-    async def work(item: InputItem) -> Reviewed:
+    async def work(item: InputItem) -> ReviewedItem:
         try:
             return item, await reviewer.review_creation(item.content) if item.error is None else None
         finally:
@@ -123,57 +124,59 @@ async def _review_all(judge: Any, items: Sequence[InputItem], concurrency: int) 
         await reviewer.aclose()
 
 
-def _leave_out(item: InputItem) -> Reviewed:
-    """Say of a file that no verdict came."""
+def _leave_out(item: InputItem) -> ReviewedItem:
+    """Return an item for which the review gave no verdict, with an error that says so."""
     return replace(item, error=item.error or f"{item.label}: the review ended without a verdict; run it again"), None
 
 
 def _read_candidate(path: str) -> InputItem:
-    """Read a candidate from a file; an item that says why where it cannot be read."""
+    """Read a candidate from a file; an item of a file that cannot be read has the error in place of the content."""
     from adjudge.tools.file import load_candidate
 
     try:
         return InputItem(name=path, content=load_candidate(path))
     except UsageError as error:
-        return InputItem(name=path, error=spell(error))
+        return InputItem(name=path, error=format_error(error))
 
 
-def _write_reviewed(done: Sequence[Reviewed]) -> None:
+def _write_reviewed(reviewed_items: Sequence[ReviewedItem]) -> None:
     """Write the verdicts as JSON; a single one by itself, and nothing where its file could not be read."""
     entries = [
         name_item(item) | (verdict.to_dict() if verdict is not None else {"error": item.error})
-        for item, verdict in done
+        for item, verdict in reviewed_items
     ]
     if len(entries) > 1:
         write_json({"schema": "adjudge/creation-verdicts/1", "verdicts": entries})
         return
-    _, only_verdict = done[0]
+    _, only_verdict = reviewed_items[0]
     if only_verdict is not None:
         write_json(entries[0])
 
 
-def _print_reviewed(done: Sequence[Reviewed]) -> None:
-    for item, verdict in done:
+def _print_reviewed(reviewed_items: Sequence[ReviewedItem]) -> None:
+    """Print a line for each verdict, with the file's name if there are several files."""
+    for item, verdict in reviewed_items:
         if verdict is not None:
             explanation = _explain_creation(verdict)
-            print_line(explanation if len(done) == 1 else f"{item.label}: {explanation}")
+            print_line(explanation if len(reviewed_items) == 1 else f"{item.label}: {explanation}")
 
 
 def _explain_creation(verdict: CreationVerdict) -> str:
-    """The verdict on one line, whatever a judge wrote."""
-    word = "approved" if verdict.approved else "undecided" if _is_undecided(verdict) else "rejected"
+    """Explain a verdict in one line: approved, undecided or rejected, the criteria that did not pass, and why."""
+    outcome = "approved" if verdict.approved else "undecided" if _is_undecided(verdict) else "rejected"
     result = verdict.chain_result
-    if result is None and verdict.reasoning.startswith(word):  # nobody was asked, and the words are ours
+    if result is None and verdict.reasoning.startswith(outcome):  # no judge was asked, and adjudge wrote the reasoning
         return " ".join(verdict.reasoning.split())
-    marks = ""
+    confidence, failures = "", ""
     if result is not None and result.value is not None:
-        low = [_describe_reason(criterion) for criterion in result.criteria if not criterion.passed]
-        marks = f" with confidence {format_score(verdict.confidence)}" + (f", not {', '.join(low)}" if low else "")
-    return f"{word}{marks}: {' '.join(verdict.reasoning.split())}"
+        confidence = f" with confidence {format_score(verdict.confidence)}"
+        failed_criteria = [_describe_criterion(criterion) for criterion in result.criteria if not criterion.passed]
+        failures = f", not {', '.join(failed_criteria)}" if failed_criteria else ""
+    return f"{outcome}{confidence}{failures}: {' '.join(verdict.reasoning.split())}"
 
 
-def _describe_reason(criterion: CriterionResult) -> str:
-    """A dimension that did not pass, and what the reviewer found there."""
+def _describe_criterion(criterion: CriterionResult) -> str:
+    """Describe a criterion that did not pass, with the reviewer's reason if there is one."""
     reason = flatten(criterion.reasoning, 200)
     return f"{criterion.name} ({reason})" if reason else criterion.name
 
@@ -188,12 +191,12 @@ By = Annotated[
 ]
 
 
-def _make_option(name: str, metavar: str, what: str) -> Any:
-    return typer.Option(f"--{name}", metavar=metavar, help=what)
+def _make_option(name: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, help=help_text)
 
 
 def list_tools(
-    ledger: Place = None,
+    ledger: LedgerUrl = None,
     tier: Annotated[str | None, _make_option("tier", "TIER", "Only of this tier: session, agent or shared.")] = None,
     status: Annotated[str | None, _make_option("status", "S", "Only active, unreviewed or demoted.")] = None,
     agent: Annotated[str | None, _make_option("agent", "A", "Only of this agent.")] = None,
@@ -223,7 +226,7 @@ def list_tools(
 
 
 def show_tool(
-    ident: Id, ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False
+    ident: Id, ledger: LedgerUrl = None, config: option.ConfigFile = None, as_json: option.AsJson = False
 ) -> None:
     """Show one tool, and what reviewers said about it.
 
@@ -242,10 +245,10 @@ def show_tool(
     lines |= {"digest": record.digest, "mode": candidate.mode, "allowlist": ", ".join(candidate.allowlist)}
     lines |= {"description": candidate.description}
     for name, value in lines.items():
-        # On one line each: a description of several could pass for further fields.
+        # Each value is on one line, because the lines of a description could look like other fields.
         print_line(f"{name:<13}{' '.join(str(value).split()) if value not in (None, '') else '-'}")
     for verdict in record.tool.current_verdicts:
-        print_line(f"{'verdict':<13}{_explain(verdict)}")
+        print_line(f"{'verdict':<13}{_describe_verdict(verdict)}")
     print_line("source")
     print_line("\n".join(f"    {line}" for line in candidate.source.splitlines()) or "    -")
 
@@ -279,20 +282,21 @@ def promote_tool(
         note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
 
     async def work(registry: ToolRegistry) -> Promotion:
-        judge, name = EmergentJudge(chosen.judge), by if by is not None else find_user()
+        reviewer = EmergentJudge(chosen.judge)
+        name = by if by is not None else find_user()
         try:
-            return await registry.promote(ident, judge, to=to, approved_by=name)  # type: ignore[arg-type]
+            return await registry.promote(ident, reviewer, to=to, approved_by=name)  # type: ignore[arg-type]
         finally:
-            await judge.aclose()
+            await reviewer.aclose()
 
-    done = _run_with_registry(place.ledger, place.config, work, key=place.key, writes=True)
+    promotion = _run_with_registry(place.ledger, place.config, work, key=place.key, writes=True)
     if as_json:
-        _write_promotion(done)
-    elif done:
+        _write_promotion(promotion)
+    elif promotion:
         print_line(f"promoted to {to}")
     else:
-        print_line(f"not promoted ({done.because}): {' '.join(done.detail.split())}")
-    return _find_status(done)
+        print_line(f"not promoted ({promotion.because}): {' '.join(promotion.detail.split())}")
+    return _find_promotion_status(promotion)
 
 
 def demote_tool(
@@ -310,13 +314,13 @@ def demote_tool(
     ID is what `adjudge tools list` shows. From now on, a new tool with the same digest is refused.
     """
     name = by if by is not None else find_user()
-    done = _run_with_registry(
+    record = _run_with_registry(
         place.ledger, place.config, lambda tools: tools.demote(ident, reason, by=name), key=place.key, writes=True
     )
     if as_json:
-        write_json(done.to_dict())
+        write_json(record.to_dict())
     else:
-        print_line(f"demoted: {done.id}")
+        print_line(f"demoted: {record.id}")
 
 
 def _run_with_registry(
@@ -327,40 +331,47 @@ def _run_with_registry(
     key: str | None = None,
     writes: bool = False,
 ) -> T:
-    """Return what some work makes of the registry beside the ledger that was named, which has to be there."""
+    """Open the registry of tools beside the ledger that the options name, and return the result of ``work`` with it.
+
+    Raises ``LedgerError`` or ``UsageError`` if there is no such ledger.
+    """
 
     async def run(ledger: Ledger) -> T:
         from adjudge.tools.registry import ToolRegistry
 
-        await ledger.head()  # so that a mistyped address makes nothing, and is no empty registry either
+        await ledger.head()  # raises for a mistyped address; else an empty registry would be made there
         async with ToolRegistry(ledger) as registry:
             return await work(registry)
 
     return use_ledger(url, config, run, key=key, writes=writes)
 
 
-def _find_status(done: Promotion) -> int:
-    """Find the exit status of ``promote``: 0 promoted, 1 refused, 3 undecided or busy.
+def _find_promotion_status(promotion: Promotion) -> int:
+    """Find the exit status of ``promote``: 0 promoted, 1 refused, 3 undecided, or the tool is under review elsewhere.
 
-    A tool that has the tier already counts as promoted. A rejection counts as undecided where reviewers gave results
-    and none of them is ``failed``.
+    A tool that has the tier already counts as promoted. A rejection counts as undecided if reviewers gave results, and
+    none of them is ``failed``.
     """
-    if done or done.because == "already":
+    if promotion or promotion.because == "already":
         return DONE
-    if done.because == "busy":
+    if promotion.because == "busy":
         return UNDECIDED
-    verdict = done.verdict
-    if done.because != "rejected" or verdict is None:
+    verdict = promotion.verdict
+    if promotion.because != "rejected" or verdict is None:
         return FAILED
     reviews = (verdict.safety, verdict.correctness)
     results = [review.chain_result for review in reviews if review.chain_result is not None]
     return FAILED if not results or any(result.outcome == "failed" for result in results) else UNDECIDED
 
 
-def _write_promotion(done: Promotion) -> None:
-    document: dict[str, Any] = {"schema": "adjudge/promotion/1", "promoted": done.promoted, "because": done.because}
-    document |= {"detail": done.detail, "verdict": done.verdict.to_dict() if done.verdict is not None else None}
-    write_json(document | {"tool": done.record.to_dict() if done.record is not None else None})
+def _write_promotion(promotion: Promotion) -> None:
+    """Write the outcome of a promotion as JSON."""
+    verdict, record = promotion.verdict, promotion.record
+    document: dict[str, Any] = {"schema": "adjudge/promotion/1"}
+    document |= {"promoted": promotion.promoted, "because": promotion.because, "detail": promotion.detail}
+    document["verdict"] = verdict.to_dict() if verdict is not None else None
+    document["tool"] = record.to_dict() if record is not None else None
+    write_json(document)
 
 
 def _format_usage(record: ToolRecord) -> tuple[str, str]:
@@ -369,12 +380,15 @@ def _format_usage(record: ToolRecord) -> tuple[str, str]:
     return ("0", "-") if usage is None or not usage.uses else (str(usage.uses), format_score(usage.success_rate))
 
 
-def _explain(verdict: ToolReviewVerdict) -> str:
+def _describe_verdict(verdict: ToolReviewVerdict) -> str:
+    """Describe in one line whether reviewers approved the creation or a promotion of a tool, and why."""
     from adjudge.tools.verdict import PromotionVerdict
 
-    what = "promotion" if isinstance(verdict, PromotionVerdict) else "creation"
-    word = "approved" if verdict.approved else "refused"
-    return f"{what} {word} with confidence {format_score(verdict.confidence)}: {' '.join(verdict.reasoning.split())}"
+    event = "promotion" if isinstance(verdict, PromotionVerdict) else "creation"
+    outcome = "approved" if verdict.approved else "refused"
+    return (
+        f"{event} {outcome} with confidence {format_score(verdict.confidence)}: {' '.join(verdict.reasoning.split())}"
+    )
 
 
 SchemaFile = Annotated[str, typer.Option("--schema", metavar="S", help="File with the JSON Schema, in JSON or YAML.")]
@@ -384,8 +398,8 @@ StrictProperties = Annotated[bool, typer.Option("--strict-properties", help="Req
 _YAML = (".yaml", ".yml")
 
 
-Validated = tuple[InputItem, "ReuseVerdict | None"]
-"""An output and the verdict on it; ``None`` where it could not be read, and the item says why."""
+ValidatedOutput = tuple[InputItem, "ReuseVerdict | None"]
+"""A tool's output and the verdict on it; ``None`` where it could not be read, and the item's ``error`` says why."""
 
 
 def validate(
@@ -405,46 +419,48 @@ def validate(
     beats 1 beats 0.
     """
     checked_schema = _read_schema(schema)
-    done = [_validate_output(item, checked_schema, strict=strict_properties) for item in _list_outputs(paths)]
-    (_write_validated if as_json else _print_validated)(done)
-    complain_once(item.error for item, _ in done if item.error is not None)
-    if any(verdict is None for _, verdict in done):
+    validated_outputs = [
+        _validate_output(item, checked_schema, strict=strict_properties) for item in _list_outputs(paths)
+    ]
+    (_write_validated if as_json else _print_validated)(validated_outputs)
+    complain_once(item.error for item, _ in validated_outputs if item.error is not None)
+    if any(verdict is None for _, verdict in validated_outputs):
         return USAGE
-    return DONE if all(verdict is not None and verdict.valid for _, verdict in done) else FAILED
+    return DONE if all(verdict is not None and verdict.valid for _, verdict in validated_outputs) else FAILED
 
 
 def _read_schema(path: str) -> Any:
-    """Read a JSON Schema, in JSON or YAML.
+    """Read a JSON Schema from a file in JSON or YAML.
 
-    An empty output is checked by it only to find errors of the schema itself. Raises ``UsageError`` for a file that
-    cannot be read, and a schema that cannot be used.
+    Raises ``UsageError`` for a file that cannot be read, and for a schema that cannot be used.
     """
     from adjudge.tools.reuse import validate_reuse
 
     try:
-        schema = _parse(read_text_file(Path(path), what="--schema"), path)
+        schema = _parse_text(read_text_file(Path(path), described_as="--schema"), path)
     except ValueError as error:
         raise error if isinstance(error, UsageError) else UsageError(f"--schema: {path} {error}") from None
+    # An empty output is validated only to find errors of the schema itself, which begin with "schema: ".
     errors = validate_reuse("", None, schema).schema_errors
-    fault = next((error for error in errors if error.startswith("schema: ")), None)
-    if fault is not None:
-        raise UsageError(f"--schema: {path} is not a JSON Schema that can be used: {fault.removeprefix('schema: ')}")
+    schema_error = next((error for error in errors if error.startswith("schema: ")), None)
+    if schema_error is not None:
+        problem = schema_error.removeprefix("schema: ")
+        raise UsageError(f"--schema: {path} is not a JSON Schema that can be used: {problem}")
     return schema
 
 
 def _list_outputs(paths: Sequence[str] | None) -> list[InputItem]:
-    """List the outputs to validate. Raises ``UsageError`` for a file of rows."""
-    # A row of a data set is a content and not an output, so .jsonl means nothing here.
+    """List the outputs to validate; raises ``UsageError`` for a data set (.jsonl), whose rows are no outputs."""
     for path in paths or ():
         if path.lower().endswith(".jsonl"):
             raise UsageError(f"{path} holds rows; name a file with one output, or write one to standard input")
     return list(list_inputs(paths).items)
 
 
-def _validate_output(item: InputItem, schema: Any, *, strict: bool) -> Validated:
-    """Return an output with its verdict; ``None`` where it could not be read.
+def _validate_output(item: InputItem, schema: Any, *, strict: bool) -> ValidatedOutput:
+    """Validate an output by a schema, and return it with its verdict, or ``None`` if it could not be read.
 
-    Text that was read and cannot be parsed has the verdict that it is not valid.
+    An output that was read and cannot be parsed is not valid.
     """
     from adjudge.tools.reuse import validate_reuse
     from adjudge.tools.verdict import ReuseVerdict
@@ -452,47 +468,48 @@ def _validate_output(item: InputItem, schema: Any, *, strict: bool) -> Validated
     if item.error is not None:
         return item, None
     try:
-        output = _parse(item.content, item.name)
+        output = _parse_text(item.content, item.name)
     except ValueError as error:
-        # It was read, and what the tool put out is no JSON: that is what is asked here.
+        # Not an error of reading: whether a tool's output is JSON at all is part of the question.
         return item, ReuseVerdict(valid=False, schema_errors=(f"the output: {error}",))
     return item, validate_reuse("", output, schema, strict_properties=strict)
 
 
-def _parse(text: str, path: str) -> Any:
-    """Parse a text, as YAML where the name of its file says so, else as JSON.
+def _parse_text(text: str, path: str) -> Any:
+    """Parse the text of a file, as YAML where its name says so, else as JSON.
 
-    Raises ``ValueError`` with the rest of a sentence that begins with a name.
+    Raises ``ValueError``, whose message is the end of a sentence, such as "is not JSON: ...".
     """
     from adjudge.formats.json import read_json
     from adjudge.formats.yaml import read_yaml
 
-    in_yaml = path.lower().endswith(_YAML)
+    is_yaml = path.lower().endswith(_YAML)
     try:
-        return read_yaml(text)[0] if in_yaml else read_json(text)
+        return read_yaml(text)[0] if is_yaml else read_json(text)
     except ValueError as error:
-        raise ValueError(f"is not {'YAML' if in_yaml else 'JSON'}: {' '.join(str(error).split())}") from None
+        raise ValueError(f"is not {'YAML' if is_yaml else 'JSON'}: {' '.join(str(error).split())}") from None
 
 
-def _write_validated(done: Sequence[Validated]) -> None:
+def _write_validated(validated_outputs: Sequence[ValidatedOutput]) -> None:
     """Write the verdicts as JSON; a single one by itself, and nothing where its output could not be read."""
     entries = [
         name_item(item) | (verdict.to_dict() if verdict is not None else {"error": item.error})
-        for item, verdict in done
+        for item, verdict in validated_outputs
     ]
     if len(entries) > 1:
         write_json({"schema": "adjudge/reuse-verdicts/1", "verdicts": entries})
         return
-    _, only_verdict = done[0]
+    _, only_verdict = validated_outputs[0]
     if only_verdict is not None:
         write_json(entries[0])
 
 
-def _print_validated(done: Sequence[Validated]) -> None:
-    for item, verdict in done:
+def _print_validated(validated_outputs: Sequence[ValidatedOutput]) -> None:
+    """Print each error of an output in a line, or "valid", with the file's name if there are several outputs."""
+    for item, verdict in validated_outputs:
         if verdict is None:
             continue
-        name = "" if len(done) == 1 else f"{item.label}: "
+        name = "" if len(validated_outputs) == 1 else f"{item.label}: "
         for error in verdict.schema_errors or ("valid",):
             print_line(f"{name}{error}")
 

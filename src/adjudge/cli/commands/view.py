@@ -1,4 +1,4 @@
-"""``adjudge view``: runs in a browser, for the one person who began it."""
+"""``adjudge view``: show runs in a browser, only to the person who started the command."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def view_runs(
     check_installed("adjudge view")
     from adjudge.server.viewing import find_below, find_named, view
 
-    scan = partial(find_below, Path.cwd()) if not runs else partial(dict, find_named(runs))
+    # A function that lists the runs to show; without RUN, it finds those that come later too.
+    list_runs = partial(find_below, Path.cwd()) if not runs else partial(dict, find_named(runs))
 
     def print_address(address: str) -> None:
         print_line(address)
         note("it works once, in the browser that opens it first; Ctrl-C ends this")
 
-    asyncio.run(view(scan, opens=not no_browser, on_ready=print_address, port=port))
+    asyncio.run(view(list_runs, opens=not no_browser, on_ready=print_address, port=port))
     return DONE

@@ -1,7 +1,7 @@
-"""Three judges whose replies were written for the demonstration; they are read as those of any model are.
+"""The three judges of ``adjudge demo``: their replies were written for it, and are read like those of any model.
 
-No model said any of it. One agrees with most people, one is strict, and one fails now and then: its server answers with
-an error, it writes prose, or it leaves out the token.
+One judge agrees with most people, one is strict, and one fails now and then: its server answers with an error, it
+writes prose, or it leaves out the token.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from adjudge.question.token import MASK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenModel:
-    """A model that says of each case what was written for it."""
+    """A model that replies to each case with a text from a file."""
 
     name: str
     lines: Mapping[str, Mapping[str, str]] = field(repr=False)
-    """By the id of the case: a ``reply``, or an ``error``."""
+    """The line of the file for each case, by the case's id: it has a ``reply`` or an ``error``."""
 
     async def complete(self, request: Request, /) -> Reply:
-        """Return what was written; raises ``ModelError`` where that is an error, or nothing was."""
+        """Return the reply that the file has for the case; raises ``ModelError`` where it has an error, or nothing."""
         line = self.lines.get(request.case or "", {})
         if "reply" not in line:
             raise ModelError(line.get("error", f"nothing was written about {request.case!r}"))
@@ -34,9 +34,9 @@ class WrittenModel:
 
 
 def load_judges(path: Path) -> list[Judge]:
-    """The judges of a file, in the order in which it names them first."""
-    replies: dict[str, dict[str, Mapping[str, str]]] = {}
+    """Load the judges of a file of replies, in the order in which their names first occur."""
+    lines_by_judge: dict[str, dict[str, Mapping[str, str]]] = {}
     for text in path.read_text("utf-8").splitlines():
         line = json.loads(text)
-        replies.setdefault(line["judge"], {})[line["case"]] = line
-    return [Judge(WrittenModel(name=name, lines=lines)) for name, lines in replies.items()]
+        lines_by_judge.setdefault(line["judge"], {})[line["case"]] = line
+    return [Judge(WrittenModel(name=name, lines=lines)) for name, lines in lines_by_judge.items()]

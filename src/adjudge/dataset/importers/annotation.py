@@ -21,6 +21,7 @@ from adjudge.formats.json import to_json_value
 from adjudge.formats.text import flatten, show
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
+"""The time of an annotation without one, for sorting: before all others."""
 
 UNKNOWN = "annotator"
 """A person whom the tool does not name; a second one of the same case is ``annotator#2``."""
@@ -28,11 +29,12 @@ UNKNOWN = "annotator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """A verdict that somebody gave on an item."""
+    """A verdict that a person or a model gave on an item in the other tool."""
 
     case: str
     """The id of the item it is about."""
     name: str
+    """The name of the score, feedback or annotation that it is a value of."""
     person: bool
     """True if a person said it; what a program, a model or an unknown caller of an API said is no person's."""
     rater: str | None = None
@@ -46,22 +48,22 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """The functions that read the exports of one tool."""
+    """The functions that read the exports of one other tool."""
 
     shape: Shape
-    open: Callable[[Mapping[str, Any], Notes], dict[str, Any] | None]
-    """Opens a row as the parts of a case, ``None`` for an annotation; raises ``UsageError`` for what is neither."""
-    annotate: Callable[[Mapping[str, Any]], Iterable[Annotation]]
+    make_case_row: Callable[[Mapping[str, Any], Notes], dict[str, Any] | None]
+    """Makes the row of a case from an item, ``None`` from an annotation; raises ``UsageError`` for any other row."""
+    list_annotations: Callable[[Mapping[str, Any]], Iterable[Annotation]]
     """Lists the annotations in a row, also in one that is no case."""
     find_parts: Callable[[Iterator[Row]], Callable[[Mapping[str, Any]], bool]] | None = None
-    """Reads all rows before they are opened, and returns which of them are part of another's case."""
+    """Reads all rows in advance, and returns a function that tells whether a row is part of another row's case."""
 
 
 def read_value(annotation: Annotation, label_map: LabelMap) -> LabelValue:
-    """Read an annotation as a label; ``None`` where it says nothing, or the map says so.
+    """Read the value of an annotation as a label; ``None`` where it has none, or its word stands for ``None``.
 
-    With a map the word counts, without one the number: a word is never guessed, and a number is not mixed with what
-    words stand for. Raises ``UsageError`` for a word that has to be mapped.
+    If it has both a word and a number, the word counts with a map, the number without one: words are never guessed.
+    Raises ``UsageError`` for a word that is no label and is not in the map.
     """
     if annotation.word is None or (not label_map and annotation.number is not None):
         return apply_label_map(annotation.number, label_map)
@@ -77,10 +79,10 @@ def read_value(annotation: Annotation, label_map: LabelMap) -> LabelValue:
 
 
 def name_raters(annotations: Iterable[Annotation], unknown: Counter[str]) -> Iterator[tuple[str, Annotation]]:
-    """Yield each annotation with its rater, one name for each person the tool does not name.
+    """Yield each annotation behind the name of its rater; annotations without a rater get a name each.
 
-    Two of these may be one person, or two: as two, they can only make a case unresolved that one would have decided.
-    ``unknown`` counts them, over the rows of a file.
+    Two of these may be by one person. Counted as two, they can only make a case unresolved that one person would have
+    decided. ``unknown`` has the number of unnamed raters so far in the file, for each case and annotation.
     """
     for annotation in annotations:
         if annotation.rater is not None:
@@ -112,10 +114,10 @@ def open_annotated(
     once = check_path(path)
     if tool.find_parts is not None and once:
         raise UsageError(f"{path} is read twice, to see which spans are part of others; name a regular file")
-    words, field_options = check_label_map(label_map), read_fields(fields, table=False)
+    checked_map, field_options = check_label_map(label_map), read_fields(fields, table=False)
 
     def read(notes: Notes) -> Iterator[Row]:
-        reader = _CaseReader(tool=tool, spec=field_options, name=label_name, label_map=words, notes=notes)
+        reader = _CaseReader(tool=tool, fields=field_options, label_name=label_name, label_map=checked_map, notes=notes)
         yield from reader.read(path)
 
     return Dataset(read, name=path, path=path, unit="row", on_bad_row=on_bad_row, once=once)
@@ -123,19 +125,21 @@ def open_annotated(
 
 @dataclass(slots=True, kw_only=True)
 class _CaseReader:
-    """Makes cases of rows, once through a file."""
+    """Makes the rows of cases from an export, once through the file."""
 
     tool: Tool
-    spec: Fields
-    name: str | None
+    fields: Fields
+    label_name: str | None
+    """The name of the annotation of people that is the label."""
     label_map: LabelMap
     notes: Notes
     labelled: int = 0
+    """The number of cases so far that have a label."""
 
     def read(self, path: str) -> Iterator[Row]:
         """Yield the row of a case, or an error, for each item; items that are part of another's case are only noted.
 
-        Where such items can occur, the file is read twice: the first time finds them.
+        Where such items can occur, the file is read twice, first to find them.
         """
         find_parts = self.tool.find_parts
         is_part = find_parts(read_exported(path, self.tool.shape)) if find_parts is not None else None
@@ -146,21 +150,23 @@ class _CaseReader:
                 add_note(self.notes, "span within another span of the file, which is part of that one's case")
             else:
                 yield number, self._make_case_row(row)
-        if self.name is not None and not self.labelled:
-            # Most often a slip.
-            add_note(self.notes, f"nobody annotated anything under the name {show(self.name)}, so no case has a label")
+        if self.label_name is not None and not self.labelled:
+            # Most often the name is misspelled.
+            add_note(
+                self.notes, f"nobody annotated anything under the name {show(self.label_name)}, so no case has a label"
+            )
 
     def _make_case_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
         """Make the row of a case from an item of the tool; an item that cannot be one is returned as its error."""
         try:
-            row = self.tool.open(raw, self.notes)
+            row = self.tool.make_case_row(raw, self.notes)
             if row is None:
                 return _make_alone_error(self.tool)
-            mapped, _ = select_mapped(raw, self.spec)
+            mapped, _ = select_mapped(raw, self.fields)
             if "label" in mapped:
                 mapped["label"] = apply_label_map(mapped["label"], self.label_map)
-            row |= self._take_labels(row.get("id"), self.tool.annotate(raw)) | mapped
-            # A text within it was JSON: that may hold half a character, or nest deeper than the file seemed to.
+            row |= self._take_labels(row.get("id"), self.tool.list_annotations(raw)) | mapped
+            # JSON within a text of the file was read too, which may hold half a character, or be nested too deep.
             check_text(row)
             return dict(to_json_value(row))
         except UsageError as error:
@@ -169,18 +175,20 @@ class _CaseReader:
             return UsageError(f"the item cannot be kept: {error}; leave it out of the export")
 
     def _take_labels(self, case_id: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
-        """Return the label and labels of a case: people's annotations under the name that was asked for.
+        """Return the ``label`` and ``labels`` of a case: people's annotations under the name ``label_name``.
 
         The case is counted as labelled if it has any; annotations under another name are noted.
         """
         values: dict[str, LabelValue] = {}
-        chosen = [annotation for annotation in annotations if annotation.person and annotation.case == case_id]
-        chosen.sort(key=lambda annotation: annotation.at or _NEVER)  # who said something anew counts with that
-        for rater, annotation in name_raters(chosen, Counter()):
-            if annotation.name != self.name:
+        by_people = [annotation for annotation in annotations if annotation.person and annotation.case == case_id]
+        by_people.sort(key=lambda annotation: annotation.at or _NEVER)  # the last one of a rater counts
+        for rater, annotation in name_raters(by_people, Counter()):
+            if annotation.name != self.label_name:
                 name = flatten(annotation.name, 80)
                 add_note(self.notes, f"annotation {name!r} of a person, kept in the metadata; --label-name takes it")
-            elif (value := read_value(annotation, self.label_map)) is not None:
+                continue
+            value = read_value(annotation, self.label_map)
+            if value is not None:
                 values[rater] = value
         if not values:
             return {}
@@ -190,6 +198,7 @@ class _CaseReader:
 
 
 def _make_alone_error(tool: Tool) -> UsageError:
+    """Make the error for a row that is an annotation, where cases are read."""
     return UsageError(
         "it is an annotation, without what was judged; write labels of this file "
         f"(`adjudge dataset labels FILE OUT --from {tool.shape.tool}`), and give them with --label-file"
@@ -220,7 +229,7 @@ def list_labels(
 
     Raises ``UsageError``.
     """
-    reader = _LabelReader(tool=tool, label_map=check_label_map(label_map), name=label_name)
+    reader = _LabelReader(tool=tool, label_map=check_label_map(label_map), label_name=label_name)
     labels: list[Label] = []
     bad_rows: list[BadRow] = []
     skipped = 0
@@ -243,13 +252,15 @@ def list_labels(
 
 @dataclass(slots=True, kw_only=True)
 class _LabelReader:
-    """Makes labels of rows, once through a file."""
+    """Makes labels from the annotations of an export, once through the file."""
 
     tool: Tool
     label_map: LabelMap
-    name: str | None
+    label_name: str | None
+    """The name of the annotation that is about the case as a whole."""
     notes: Notes = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    """The numbers of unnamed raters so far, for ``name_raters``."""
 
     def read(self, row: Mapping[str, Any] | UsageError) -> Iterator[Label | UsageError]:
         """Yield the labels of a row, and an error for the row, or for an annotation, that cannot be read."""
@@ -257,7 +268,7 @@ class _LabelReader:
             yield row
             return
         try:
-            annotations = list(self.tool.annotate(row))
+            annotations = list(self.tool.list_annotations(row))
         except UsageError as error:
             yield error
             return
@@ -267,7 +278,11 @@ class _LabelReader:
                 yield label
 
     def _make_label(self, rater: str, annotation: Annotation) -> Label | UsageError | None:
-        """Make a label of an annotation: ``None`` with a note for one that says nothing, an error for a wrong one."""
+        """Make a label of an annotation. One without a value is noted, and ``None`` is returned.
+
+        One that cannot be a label is returned as its error; it is only noted if a model gave it, or if it is not the
+        annotation that ``label_name`` asks for.
+        """
         name = flatten(annotation.name, 80)
         try:
             value = read_value(annotation, self.label_map)
@@ -279,13 +294,12 @@ class _LabelReader:
                 rater=rater,
                 kind="person" if annotation.person else "model",
                 value=value,
-                criterion=None if annotation.name == self.name else annotation.name,
+                criterion=None if annotation.name == self.label_name else annotation.name,
                 at=annotation.at,
                 comment=annotation.comment,
             )
         except UsageError as error:
-            if annotation.person and self.name in {None, annotation.name}:
+            if annotation.person and self.label_name in {None, annotation.name}:
                 return error
-            # Of a model, or an annotation that was not asked for, a word without a meaning is no reason to stop.
             add_note(self.notes, f"annotation {name!r} whose words the label map does not name")
             return None

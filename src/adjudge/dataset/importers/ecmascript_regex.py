@@ -20,16 +20,19 @@ _NOT_BLANK = (
     r"\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}"
     r"\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}"
 )
-"""Everything else."""
+"""All other characters."""
 
 _ANY = r"\x{0}-\x{10ffff}"
+"""All characters."""
 
 _DOT = r"[^\n\r\x{2028}\x{2029}]"
+"""The characters that ``.`` matches in JavaScript: all but line ends."""
 
 _SAME = frozenset("dDwWbBfnrtv")
-"""Letters that mean the same after a backslash in both, outside a class."""
+"""Letters that mean the same after a backslash in JavaScript and RE2, outside a class."""
 
 _SAME_INSIDE = frozenset("dDwWfnrtv")
+"""The same inside a class."""
 
 _SETS = frozenset("dDwWsS")
 """Letters of class escapes, each of which matches a set of characters."""
@@ -65,15 +68,16 @@ def translate_regex(pattern: str) -> str:
 
 
 class _Translator:
-    """One pattern, read from its beginning."""
+    """Translates one pattern of JavaScript, read from its beginning."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.at = 0
+        self.position = 0
+        """The index of the next character to read."""
 
     def translate(self) -> Iterator[str]:
         """Yield the parts of the pattern for RE2."""
-        while self.at < len(self.pattern):
+        while self.position < len(self.pattern):
             token = self._read_token()
             if token["code"]:
                 yield _write_code(token)
@@ -87,44 +91,48 @@ class _Translator:
                 yield self._translate_other(token["other"])
 
     def _read_token(self) -> re.Match[str]:
-        token = _TOKEN.match(self.pattern, self.at)
+        """Read the next token and move past it; raise ``UsageError`` for a backslash at the end."""
+        token = _TOKEN.match(self.pattern, self.position)
         if token is None or token["other"] == "\\":
             raise self._make_error("ends with a backslash")
-        self.at = token.end()
+        self.position = token.end()
         return token
 
     def _make_error(self, reason: str) -> UsageError:
+        """Make the error that says why the pattern cannot be translated."""
         return UsageError(f"the pattern {quote(self.pattern)} {reason}")
 
     def _translate_other(self, char: str) -> str:
-        """Translate a character outside a class and without a backslash, and what belongs to it."""
+        """Translate a character outside a class that follows no backslash, or the count that begins with it."""
         if char == ".":
             return _DOT
         if char in "*+?|()^$":
-            # The second of two is another operator to RE2, or to newer readers; JavaScript has only the lazy ``?``.
-            after = self.pattern[self.at : self.at + 1]
-            if char in "*+?" and ((after and after in "*+") or _EMPTY.search(self.pattern[: self.at - 1])):
-                raise self._make_error("repeats a repetition, or a position")
+            if char in "*+?":
+                # A second repetition means something else to RE2, or to newer versions; only a lazy ``?`` is the same.
+                following = self.pattern[self.position : self.position + 1]
+                is_repeated = bool(following) and following in "*+"
+                if is_repeated or _EMPTY.search(self.pattern[: self.position - 1]):
+                    raise self._make_error("repeats a repetition, or a position")
             return char
         if char == "{":
-            count = _COUNT.match(self.pattern, self.at - 1)
+            count = _COUNT.match(self.pattern, self.position - 1)
             if count is None:
                 return r"\{"
-            self.at = count.end()
+            self.position = count.end()
             return count[0]
         return _escape_character(char)
 
-    def _translate_group(self, opened: str) -> str:
+    def _translate_group(self, opening: str) -> str:
         """Translate the beginning of a group, and move past its name if it has one.
 
         Raises ``UsageError`` for look-around, and for a group that RE2 reads otherwise.
         """
-        if opened == "(?:":
-            return opened
-        named = _GROUP_NAME.match(self.pattern, self.at - len(opened))
+        if opening == "(?:":
+            return opening
+        named = _GROUP_NAME.match(self.pattern, self.position - len(opening))
         if named is None:
             raise self._make_error("has look-around, or a group that RE2 and JavaScript read differently")
-        self.at = named.end()
+        self.position = named.end()
         return f"(?P<{named[1]}>"
 
     def _translate_escape(self, letter: str, *, inside: bool) -> str:
@@ -137,7 +145,7 @@ class _Translator:
             return r"\x08"
         if letter in (_SAME_INSIDE if inside else _SAME):
             return f"\\{letter}"
-        if letter == "0" and not self.pattern[self.at : self.at + 1].isdigit():
+        if letter == "0" and not self.pattern[self.position : self.position + 1].isdigit():
             return r"\x00"
         if letter.isalnum() or letter == "_":
             raise self._make_error(
@@ -145,21 +153,21 @@ class _Translator:
             )
         return _escape_character(letter)
 
-    def _translate_class(self, opened: str) -> str:
+    def _translate_class(self, opening: str) -> str:
         """Translate a class of characters, and move past its closing bracket.
 
         Raises ``UsageError`` for a class that does not end, and for an escape that RE2 reads otherwise.
         """
         parts: list[str] = []
-        while self.pattern[self.at : self.at + 1] != "]":
-            if self.at >= len(self.pattern):
+        while self.pattern[self.position : self.position + 1] != "]":
+            if self.position >= len(self.pattern):
                 raise self._make_error("has a class that does not end")
             parts.append(self._translate_range())
-        self.at += 1
+        self.position += 1
         if not parts:
             # ``[]`` is nothing and ``[^]`` anything; to RE2 both go on with what follows.
-            return f"[{_ANY}]" if opened == "[^" else f"[^{_ANY}]"
-        return opened + "".join(parts) + "]"
+            return f"[{_ANY}]" if opening == "[^" else f"[^{_ANY}]"
+        return opening + "".join(parts) + "]"
 
     def _translate_range(self) -> str:
         r"""Translate a member of a class, or the range that begins with it.
@@ -167,17 +175,19 @@ class _Translator:
         Beside ``\s`` and its like ``-`` is a character, which RE2 would take for a range: ``\s`` is written out here.
         """
         first, is_set = self._translate_member()
-        if self.pattern[self.at : self.at + 1] != "-" or self.pattern[self.at + 1 : self.at + 2] in ("", "]"):
+        next_two = self.pattern[self.position : self.position + 2]
+        is_range = len(next_two) == 2 and next_two[0] == "-" and next_two[1] != "]"
+        if not is_range:
             return first
-        self.at += 1
-        last, is_also_set = self._translate_member()
-        return first + (r"\-" if is_set or is_also_set else "-") + last
+        self.position += 1
+        last, is_last_set = self._translate_member()
+        return first + (r"\-" if is_set or is_last_set else "-") + last
 
     def _translate_member(self) -> tuple[str, bool]:
-        """Translate one member of a class; also return whether it is a class escape."""
-        if self.pattern[self.at] != "\\":
-            self.at += 1
-            return _escape_character(self.pattern[self.at - 1]), False
+        r"""Translate one member of a class; also return whether it is a set of characters, such as ``\d``."""
+        if self.pattern[self.position] != "\\":
+            self.position += 1
+            return _escape_character(self.pattern[self.position - 1]), False
         token = self._read_token()
         if token["code"]:
             return _write_code(token), False
@@ -185,6 +195,7 @@ class _Translator:
 
 
 def _write_code(token: re.Match[str]) -> str:
+    """Write a character that is given by its number, as RE2 reads it; raise ``UsageError`` for half a character."""
     number = int(token["u"] or token["x"], 16)
     if 0xD800 <= number <= 0xDFFF:
         raise UsageError(f"the pattern {quote(token.string)} has half of a character as {quote(token[0])}")
@@ -192,4 +203,5 @@ def _write_code(token: re.Match[str]) -> str:
 
 
 def _escape_character(char: str) -> str:
+    """Write a character so that RE2 matches just this one: with a backslash where it may mean something else."""
     return char if char.isalnum() or char == "_" or not char.isascii() or char in "\n\r\t " else f"\\{char}"

@@ -1,4 +1,4 @@
-"""Files that observability tools export: rows of JSON and tables, and what an input and an answer look like in them."""
+"""Reading the files that observability tools export: their rows, in JSON or tables, and the answer in an output."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ class Shape:
     """The form of one tool's exports."""
 
     tool: str
+    """The name of the tool."""
     lists: Sequence[str] = ()
     """Members of an outer object that hold the rows, with dots to reach inside: a page of an API, a whole data set."""
     cells: tuple[str, ...] = ()
     """The beginnings of columns whose cells are JSON where they look like an object or a list; others are text."""
     framed: bool = True
-    """True if its tables are written from frames, which write objects as Python does."""
+    """True if its tables are written from pandas frames, which write objects as Python does."""
 
 
 def read_exported(path: str, shape: Shape) -> Iterator[Row]:
-    """Yield the rows of a file with their places; for one that cannot be read, the error."""
+    """Yield the rows of a file with their numbers; for a row that cannot be read, its error."""
     check_path(path)
     form, gz = find_format(path, None)
     if form == "yaml":
@@ -39,7 +40,7 @@ def read_exported(path: str, shape: Shape) -> Iterator[Row]:
         yield from _read_document(path, shape)
         return
     for number, row in read_rows(path, form, None, gz=gz):
-        yield number, row if isinstance(row, UsageError) or form not in TABLES else _open_cells(row, shape)
+        yield number, row if isinstance(row, UsageError) or form not in TABLES else _read_cells(row, shape)
 
 
 def _read_document(path: str, shape: Shape) -> Iterator[Row]:
@@ -61,7 +62,10 @@ def _read_document(path: str, shape: Shape) -> Iterator[Row]:
 
 
 def _find_list(document: Any, shape: Shape) -> list[Any]:
-    """Find the rows within an object; an object that holds none is a row itself."""
+    """Find the list of rows within a document, at one of the members that the shape names.
+
+    A document without such a list is one row itself.
+    """
     for name in shape.lists:
         value = document
         for step in name.split("."):
@@ -71,16 +75,17 @@ def _find_list(document: Any, shape: Shape) -> list[Any]:
     return [document]
 
 
-def _open_cells(row: Mapping[str, Any], shape: Shape) -> Mapping[str, Any] | UsageError:
+def _read_cells(row: Mapping[str, Any], shape: Shape) -> Mapping[str, Any] | UsageError:
+    """Read the cells of a table's row; a row with a cell that cannot be read is returned as its error."""
     try:
         # Pandas writes the index of a frame under such a name; it is one of the columns, or a number.
         cells = {name: cell for name, cell in row.items() if not name.startswith("__index_level_")}
-        return {name: _open_cell(name, cell, shape) for name, cell in cells.items()}
+        return {name: _read_cell(name, cell, shape) for name, cell in cells.items()}
     except UsageError as error:
         return error
 
 
-def _open_cell(name: str, cell: Any, shape: Shape) -> Any:
+def _read_cell(name: str, cell: Any, shape: Shape) -> Any:
     """Read a cell of a table: JSON if it is a column of JSON, ``None`` if it is empty, else as it is.
 
     Raises ``UsageError``.
@@ -113,14 +118,15 @@ def unwrap_single(value: Any) -> Any:
 
 
 def find_answer(value: Any) -> Any:
-    """Find the answer: the text of the only message, where the rest is a client's wrapping; else the whole.
+    """Find the answer in an output: the text of its only message, without the objects and lists around that.
 
-    A message without text, as before a call of a tool, stays as it is. So does whatever holds several answers.
+    An output without such a message is returned as it is, or as the value of its only member. So are a message without
+    text, as before a call of a tool, and an output that holds several answers.
     """
     answer = value
     if isinstance(answer, dict) and isinstance(answer.get("choices"), list):
         answer = answer["choices"][0] if len(answer["choices"]) == 1 else answer
-    for _ in range(3):
+    for _ in range(3):  # the levels around a message that clients write
         if isinstance(answer, dict) and isinstance(answer.get("message"), dict):
             answer = answer["message"]
         elif isinstance(answer, list) and len(answer) == 1 and _is_answer(answer[0]):
@@ -141,7 +147,10 @@ def _is_answer(value: Any) -> bool:
 
 
 def check_answer(value: Any, name: str) -> Any:
-    """Return the answer; raises ``UsageError`` where there is none: judged as empty, it could pass."""
+    """Return the answer of an item that ``name`` describes.
+
+    Raises ``UsageError`` where there is none: judged as an empty answer, it could pass.
+    """
     if value is None or value in ({}, []):
         raise UsageError(f"the {name} has no output; leave it out of the export, or run it again")
     return value
@@ -159,13 +168,12 @@ def select_members(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, An
     return {name: row[name] for name in names if row.get(name) not in (None, "", [], {})}
 
 
-def make_metadata(tool: str, metadata: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the metadata of a case: the item's own, and what the tool knows of it under the tool's name."""
-    members = (
-        dict(metadata)
-        if isinstance(metadata, Mapping)
-        else {}
-        if metadata in (None, "", [])
-        else {"metadata": metadata}
-    )
-    return members | ({tool: dict(kept)} if kept else {})
+def make_metadata(tool: str, metadata: Any, extras: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the metadata of a case: the item's own, and ``extras``, other members of the item, under the tool's name."""
+    if isinstance(metadata, Mapping):
+        members = dict(metadata)
+    elif metadata in (None, "", []):
+        members = {}
+    else:
+        members = {"metadata": metadata}
+    return members | ({tool: dict(extras)} if extras else {})

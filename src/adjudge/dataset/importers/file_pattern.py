@@ -1,4 +1,4 @@
-"""Files below a folder that a pattern fits, looked for in a number of steps that has an end.
+"""A search for the files below a folder that match a pattern, in a limited number of steps.
 
 ``Path.glob`` looks into a folder once for each way that leads there: with ``*/../*/../x*`` these are multiplied by the
 folders at each step, so that a pattern of thirty characters is never done.
@@ -27,12 +27,13 @@ be; some seconds. Links that lead back to a folder above would make it no end of
 _LONGEST = 4_096
 """Characters of a path that a system opens."""
 
-_SIGNS = frozenset("*?[")
+_WILDCARDS = frozenset("*?[")
 
-Fits = Callable[[str], object]
+Matcher = Callable[[str], object]
+"""Returns something true for a name that matches one part of a pattern."""
 
-Fitting = Sequence[Fits | None]
-"""The test of a name for each part of a pattern; ``None`` is ``**``, which is any number of folders."""
+Matchers = Sequence[Matcher | None]
+"""The matcher of each part of a pattern; ``None`` is ``**``, which is any number of folders."""
 
 
 class FileSearch:
@@ -51,13 +52,14 @@ class FileSearch:
         pattern = Path(name)
         if pattern.is_relative_to(self._folder):
             pattern = pattern.relative_to(self._folder)
-        if _SIGNS.isdisjoint(str(pattern)):
+        if _WILDCARDS.isdisjoint(str(pattern)):
             return [self._folder / pattern]
         if name not in self._known:
-            self._known[name] = self._find_fitting(pattern, name)
+            self._known[name] = self._find_matching(pattern, name)
         return self._known[name]
 
-    def _find_fitting(self, pattern: Path, name: str) -> list[Path]:
+    def _find_matching(self, pattern: Path, name: str) -> list[Path]:
+        """List the paths that a pattern matches; ``name`` is the pattern as it was written. Raises ``UsageError``."""
         if ".." in pattern.parts:
             raise UsageError(f"the pattern {show(name)} has '..' among its folders; write the path without it")
         if len(name) > _LONGEST:
@@ -69,25 +71,29 @@ class FileSearch:
         return paths
 
     def _walk(self, parts: Sequence[str], name: str) -> Iterator[Path]:
-        """Yield the entries that a pattern fits, looking into each folder once; links to folders may lead to one again.
+        """Yield the entries that the parts of a pattern match, looking into each folder once.
+
+        For each folder it is known at which parts of the pattern its entries may be, so that no folder is visited for
+        each way to match it. Links to folders may lead to one again. Raises ``UsageError`` when no steps are left.
+        """
+        start = next(index for index, part in enumerate(parts) if not _WILDCARDS.isdisjoint(part))
+        matchers = [None if part == "**" else re.compile(translate(part)).match for part in parts[start:]]
+        folders = [(self._folder.joinpath(*parts[:start]), _skip_folders({0}, matchers))]
+        while folders:
+            folder, positions = folders.pop()
+            for entry in self._list_entries(folder, len(positions), name):
+                next_positions = _skip_folders(_match_entry(entry, positions, matchers), matchers)
+                if len(matchers) in next_positions:  # all parts are matched
+                    yield Path(entry.path)
+                next_positions.discard(len(matchers))
+                if next_positions and _is_folder(entry):
+                    folders.append((Path(entry.path), next_positions))
+
+    def _list_entries(self, folder: Path, cost: int, name: str) -> list[os.DirEntry[str]]:
+        """List the entries of a folder, each of which takes ``cost`` steps; none if the folder cannot be read.
 
         Raises ``UsageError`` when no steps are left.
         """
-        start = next(number for number, part in enumerate(parts) if not _SIGNS.isdisjoint(part))
-        fitting = [None if part == "**" else re.compile(translate(part)).match for part in parts[start:]]
-        waiting = [(self._folder.joinpath(*parts[:start]), _skip_folders({0}, fitting))]
-        while waiting:
-            folder, places = waiting.pop()
-            for entry in self._list_entries(folder, len(places), name):
-                following = _skip_folders(_step_into(entry, places, fitting), fitting)
-                if len(fitting) in following:
-                    yield Path(entry.path)
-                following.discard(len(fitting))
-                if following and _is_folder(entry):
-                    waiting.append((Path(entry.path), following))
-
-    def _list_entries(self, folder: Path, cost: int, name: str) -> list[os.DirEntry[str]]:
-        """List the entries of a folder, each of which takes ``cost`` steps; none of one that cannot be looked into."""
         entries: list[os.DirEntry[str]] = []
         with suppress(OSError, ValueError), os.scandir(folder) as scanned:
             entries = list(islice(scanned, self._steps_left // cost + 1))
@@ -100,29 +106,33 @@ class FileSearch:
         return entries
 
 
-def _step_into(entry: os.DirEntry[str], places: Iterable[int], fitting: Fitting) -> set[int]:
-    """Return the places in a pattern behind an entry, from those before it."""
-    following: set[int] = set()
-    for place in places:
-        fits = fitting[place]
-        if fits is None:
-            following |= {place} if _is_folder(entry, links=False) else set()
-        elif fits(entry.name):
-            following.add(place + 1)
-    return following
+def _match_entry(entry: os.DirEntry[str], positions: Iterable[int], matchers: Matchers) -> set[int]:
+    """Match an entry with the parts of a pattern at these positions, and return the positions for what is inside it.
+
+    A ``**`` matches any folder that is no link, and stays at its position.
+    """
+    next_positions: set[int] = set()
+    for position in positions:
+        matcher = matchers[position]
+        if matcher is None:
+            next_positions |= {position} if _is_folder(entry, links=False) else set()
+        elif matcher(entry.name):
+            next_positions.add(position + 1)
+    return next_positions
 
 
-def _skip_folders(places: set[int], fitting: Fitting) -> set[int]:
-    """Return the places with those behind each ``**``, which may stand for no folder."""
-    for place in sorted(places):
-        behind = place
-        while behind < len(fitting) and fitting[behind] is None:
+def _skip_folders(positions: set[int], matchers: Matchers) -> set[int]:
+    """Add to positions in a pattern those behind each ``**``, which may match no folder, and return them."""
+    for position in sorted(positions):
+        behind = position
+        while behind < len(matchers) and matchers[behind] is None:
             behind += 1
-            places.add(behind)
-    return places
+            positions.add(behind)
+    return positions
 
 
 def _is_folder(entry: os.DirEntry[str], *, links: bool = True) -> bool:
+    """Return whether an entry is a folder or, unless ``links`` is false, a link to one."""
     with suppress(OSError):
         return entry.is_dir(follow_symlinks=links)
     return False

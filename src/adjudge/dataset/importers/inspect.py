@@ -39,8 +39,10 @@ _ZSTD = 93
 """The compression of the members of a log by Inspect 0.3.285; older ones are deflated, which every Python reads."""
 
 _WHOLE = re.compile(r"samples/.+_epoch_([0-9]+)\.json", re.DOTALL)
+"""The name of a member of a log that is a whole sample, with its epoch."""
 
 _PIECES = re.compile(r"samples/.+_epoch_([0-9]+)/sample\.json", re.DOTALL)
+"""The name of a member of a log that is a part of a sample, with its epoch."""
 
 _CONVERT = "write it as JSON with `inspect log convert LOG --to json --output-dir DIR`"
 
@@ -58,39 +60,41 @@ def read_log(text: str) -> Any:
 
 
 def read_packed(name: str) -> Iterator[Any]:
-    """Yield the samples of a packed log, one in memory at a time; for one that cannot be read, the error."""
-    with open_bytes(name) as file, _open_zip(file, name) as packed:
-        # By name, since a sample that was scored again stands twice, and the last one counts.
-        latest = {member.filename: member for member in packed.infolist()}
+    """Yield the samples of a log in a ZIP archive, one in memory at a time; for one that cannot be read, its error."""
+    with open_bytes(name) as file, _open_zip(file, name) as archive:
+        # By name, since a sample that was scored again is in the archive twice, and the last one counts.
+        latest = {member.filename: member for member in archive.infolist()}
         members = [member for path, member in latest.items() if _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)]
         if not members:
             raise UsageError(f"{name} holds no samples; was the run cut off before the first one ended?")
         if sum(member.file_size for member in members) > compute_unpacked_limit(file):
             raise make_expanding_error(name)
-        epochs = any(_find_epoch(member.filename) != "1" for member in members)
+        has_epochs = any(_find_epoch(member.filename) != "1" for member in members)
         for member in members:
             try:
-                yield open_logged(_read_member(packed, member), epochs=epochs)
+                yield open_logged(_read_member(archive, member), epochs=has_epochs)
             except UsageError as error:
                 yield error
 
 
 @contextmanager
 def _open_zip(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
+    """Open the ZIP archive of a log; raise ``UsageError`` for a file that is none."""
     try:
-        packed = zipfile.ZipFile(file)
+        archive = zipfile.ZipFile(file)
     except _BROKEN as error:
         raise UsageError(f"{name} is no packed log ({flatten(str(error))}); was it written to its end?") from None
-    with packed:
-        yield packed
+    with archive:
+        yield archive
 
 
 def _find_epoch(path: str) -> str | None:
+    """Find the epoch in the name of a sample's member."""
     match = _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)
     return match and match[1]
 
 
-def _read_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     """Read a sample of a packed log. Raises ``UsageError`` for one that is in pieces, too large or damaged."""
     path = show(member.filename)
     if _PIECES.fullmatch(member.filename):
@@ -100,20 +104,21 @@ def _read_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     if member.file_size > LARGEST_JSON:
         raise UsageError(f"the sample {path} is larger than {LARGEST_JSON // 1_000_000} MB, so it is not read")
     try:
-        return read_log(_check_whole(_unpack_sample(packed, member), member).decode())
+        return read_log(_check_complete(_unpack_sample(archive, member), member).decode())
     except UsageError:
         raise
     except (*_BROKEN, RecursionError) as error:
         raise UsageError(f"the sample {path} cannot be read ({flatten(str(error))}); copy the log again") from None
 
 
-def _check_whole(content: bytes, member: zipfile.ZipInfo) -> bytes:
+def _check_complete(content: bytes, member: zipfile.ZipInfo) -> bytes:
+    """Return the unpacked bytes of a member; raise ``ValueError`` unless size and checksum are as the archive says."""
     if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
         raise ValueError("its size or its checksum is another")
     return content
 
 
-def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def _unpack_sample(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """Unpack a sample of a log, also one packed with Zstandard, to at most one byte more than its stated size.
 
     Raises ``UsageError``.
@@ -122,17 +127,17 @@ def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
         raise UsageError(f"the sample {show(member.filename)} is compressed as no log is; {_CONVERT}")
     most = member.file_size + 1
     try:
-        with packed.open(member) as stream:
+        with archive.open(member) as stream:
             return stream.read(most)
     except NotImplementedError:
         if member.compress_type != _ZSTD:
             raise
     # This Python unpacks no Zstandard. So the packed bytes are read as if they were stored, and unpacked here. The CRC
-    # is of the unpacked bytes, which ``_check_whole`` compares.
+    # is of the unpacked bytes, which ``_check_complete`` compares.
     stored = copy(member)
     stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
     stored.CRC = None  # type: ignore[assignment]  # pyrefly: ignore
-    with packed.open(stored) as stream:
+    with archive.open(stored) as stream:
         return _unpack_zstd(stream, most)
 
 
@@ -153,34 +158,40 @@ def _unpack_zstd(stream: IO[bytes], most: int) -> bytes:
 
 
 def open_logged(sample: Any, *, epochs: bool) -> Any:
-    """Turn a sample of a log into one with its answer under ``output``; raises ``UsageError`` where it has none."""
+    """Convert a sample of a log to one of a data set with its answer under ``output``.
+
+    With ``epochs`` the epoch becomes part of the id. Raises ``UsageError`` where there is no answer.
+    """
     if not isinstance(sample, dict):
         return sample
     members = {
         key: sample[key] for key in ("id", "input", "target", "choices", "metadata") if sample.get(key) is not None
     }
     if isinstance(members.get("input"), list):
-        members["input"] = [_open_message(message) for message in members["input"]]
+        members["input"] = [_strip_message(message) for message in members["input"]]
     if epochs and "id" in members:
         members["id"] = f"{sample['id']}, epoch {sample.get('epoch')}"
     extras = {key: sample[key] for key in ("epoch", "scores", "limit") if sample.get(key)}
-    opened = members | {"output": _find_answer(sample)} | extras
-    check_text(opened)
-    return opened
+    converted = members | {"output": _find_answer(sample)} | extras
+    check_text(converted)
+    return converted
 
 
-def _open_message(message: Any) -> Any:
-    """Return a message without what is new in every run: the same task must be the same question, also for a cache."""
+def _strip_message(message: Any) -> Any:
+    """Return a message without ``id`` and ``source``, which differ in every run of the same task.
+
+    Otherwise the same question would be another one to a cache.
+    """
     if not isinstance(message, dict) or "role" not in message:
         return message
     return {key: value for key, value in message.items() if key not in {"id", "source"}}
 
 
 def _find_answer(sample: dict[str, Any]) -> str:
-    """Find the answer of the model; its reasoning is not part of it.
+    """Find the answer of the model in a sample of a log, without its reasoning.
 
-    A log has an empty ``completion`` where nothing was said, as after an error. That is no answer: judged as one, a
-    rubric that only forbids things would pass it.
+    Raises ``UsageError`` where there is none. An empty ``completion`` is no answer if there is no choice, or a call of
+    a tool: judged as one, a rubric that only forbids things would pass it.
     """
     name = show(sample.get("id"))
     output = sample.get("output")
@@ -208,6 +219,7 @@ def _find_answer(sample: dict[str, Any]) -> str:
 
 
 def _join_texts(content: Any) -> str | None:
+    """Return the text of a message's content, its parts of text joined by line ends; ``None`` for anything else."""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
         content = "\n".join(text for text in texts if isinstance(text, str))
@@ -215,6 +227,7 @@ def _join_texts(content: Any) -> str | None:
 
 
 _SAMPLE = ("id", "input", "target", "choices", "metadata", "output")
+"""The members of a sample that become parts of its case, and are not kept as metadata."""
 
 
 def import_inspect(
@@ -251,7 +264,7 @@ def import_inspect(
     field_options = read_fields(fields, table=False)
     rating_file = load_ratings(os.fspath(ratings)) if ratings is not None else None
     return Dataset(
-        lambda notes: _read_cases(name, _Reading(field_options, notes, label_name, rating_file)),
+        lambda notes: _read_cases(name, _ImportOptions(field_options, notes, label_name, rating_file)),
         name=name,
         path=name,
         unit="sample",
@@ -261,21 +274,23 @@ def import_inspect(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """The options under which the samples of one file become cases."""
+class _ImportOptions:
+    """The options under which the samples of one file become cases, and the notes that are made meanwhile."""
 
-    spec: Fields
+    fields: Fields
     notes: Notes
     label_name: str | None
+    """The score whose edits by people are the labels."""
     ratings: Ratings | None
 
 
-def _read_cases(name: str, reading: _Reading) -> Iterator[Row]:
+def _read_cases(name: str, options: _ImportOptions) -> Iterator[Row]:
+    """Yield the row of a case for each sample of a file, behind its number, or its error."""
     for number, sample in enumerate(_list_samples(name), 1):
         try:
             if isinstance(sample, UsageError):
                 raise sample
-            yield number, _make_case_row(sample, reading, str(number))
+            yield number, _make_case_row(sample, options, str(number))
         except UsageError as error:
             yield number, error
 
@@ -309,26 +324,30 @@ def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
         raise
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON ({flatten(str(error))})") from None
-    logged = isinstance(document, dict) and isinstance(document.get("samples"), list)
-    samples = document["samples"] if logged else document
+    is_log = isinstance(document, dict) and isinstance(document.get("samples"), list)
+    samples = document["samples"] if is_log else document
     if not isinstance(samples, list):
         raise UsageError(f"{Path(name).name} holds no samples; name a data set of Inspect, or a whole log")
-    epochs = logged and any(isinstance(sample, dict) and sample.get("epoch", 1) != 1 for sample in samples)
+    has_epochs = is_log and any(isinstance(sample, dict) and sample.get("epoch", 1) != 1 for sample in samples)
     for sample in samples:
         try:
             check_text(sample)
-            yield _check_sample(open_logged(sample, epochs=epochs) if logged else sample)
+            yield _check_sample(open_logged(sample, epochs=has_epochs) if is_log else sample)
         except UsageError as error:
             yield error
 
 
 def _check_sample(sample: Any) -> Mapping[str, Any] | UsageError:
-    fits = isinstance(sample, dict | UsageError)
-    return sample if fits else UsageError(f"a sample must be an object, got {show(sample)}")
+    """Return a sample that is an object, or its error; anything else is returned as an error."""
+    is_object_or_error = isinstance(sample, dict | UsageError)
+    return sample if is_object_or_error else UsageError(f"a sample must be an object, got {show(sample)}")
 
 
 def _parse_cells(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageError:
-    """Convert a row of a table, whose choices and metadata are texts."""
+    """Convert a row of a table, whose choices and metadata are texts; return a row of another format as it is.
+
+    A row whose metadata are not JSON is returned as its error.
+    """
     if form not in {"csv", "tsv"}:
         return row
     sample = {key: cell for key, cell in row.items() if cell != ""}
@@ -343,45 +362,49 @@ def _parse_cells(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | Usage
     return sample
 
 
-def _make_case_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> dict[str, Any]:
-    """Make the row of a case from a sample: what was mapped first, then what Inspect has it under."""
-    row, used = select_mapped(sample, reading.spec)
-    notes = reading.notes
+def _make_case_row(sample: Mapping[str, Any], options: _ImportOptions, number: str) -> dict[str, Any]:
+    """Make the row of a case from a sample: parts that fields are mapped to, else the members of Inspect.
+
+    ``number`` is that of the sample in the file. Raises ``UsageError``.
+    """
+    row, used_names = select_mapped(sample, options.fields)
+    notes = options.notes
     task = _find_task(sample, row)
-    # By its place, as Inspect numbers samples itself: two of them may hold the same text.
-    row.setdefault("id", place if sample.get("id") is None else sample["id"])
+    # By its number, as Inspect numbers samples itself: two of them may hold the same text.
+    row.setdefault("id", number if sample.get("id") is None else sample["id"])
     if "content" not in row:
         if sample.get("output") is None:
             add_note(notes, "sample without an answer: its input is the content")
             row.pop("task", None)
         row["content"] = task if sample.get("output") is None else sample["output"]
-    if row["content"] is not task and "input" not in used:
+    if row["content"] is not task and "input" not in used_names:
         row.setdefault("task", task)
     if sample.get("target") not in (None, "", []):
         row.setdefault("reference", sample["target"])
     _note_losses(sample, notes)
-    verdicts = _find_verdicts(sample, reading)
+    verdicts = _find_verdicts(sample, options)
     if verdicts:
         row.setdefault("labels", verdicts)
         row.setdefault("label", find_majority(verdicts))
-    return row | {"metadata": {**_make_metadata(sample, used), **(row.get("metadata") or {})}}
+    return row | {"metadata": {**_make_metadata(sample, used_names), **(row.get("metadata") or {})}}
 
 
-def _find_verdicts(sample: Mapping[str, Any], reading: _Reading) -> dict[str, Verdict]:
+def _find_verdicts(sample: Mapping[str, Any], options: _ImportOptions) -> dict[str, Verdict]:
     """Find the verdicts of people on a sample by their names; a rating replaces the verdict of the same person.
 
     Ratings have the id of a sample without the epoch, which ``open_logged`` put behind it.
     """
-    verdicts = list_verdicts(sample.get("scores"), reading.label_name, reading.notes) if "output" in sample else {}
-    if reading.ratings is None or sample.get("id") is None:
+    verdicts = list_verdicts(sample.get("scores"), options.label_name, options.notes) if "output" in sample else {}
+    if options.ratings is None or sample.get("id") is None:
         return verdicts
     epoch = sample.get("epoch")
     epoch = epoch if isinstance(epoch, int) else None
     name = str(sample["id"]).removesuffix(f", epoch {epoch}")
-    return verdicts | reading.ratings.find(name, epoch, reading.notes)
+    return verdicts | options.ratings.find(name, epoch, options.notes)
 
 
 def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
+    """Note an answer that a limit cut off, and images or files in an input, which are not read."""
     if "output" in sample and sample.get("limit"):
         add_note(notes, "sample that a limit stopped: its answer is the last that was said")
     if isinstance(sample.get("input"), list) and "attachment://" in str(sample["input"]):
@@ -401,17 +424,23 @@ def _find_task(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
 
 
 def _make_input(sample: Mapping[str, Any]) -> Any:
+    """Return the input of a sample, together with its lettered choices where it has some."""
     choices = sample.get("choices")
     if not isinstance(choices, list) or not choices:
         return sample["input"]
-    # The target of a multiple choice is a letter, which says nothing without the answers it stands before.
+    # The target of a multiple choice is a letter, which says nothing without the choices.
     letters = dict(zip(ascii_uppercase, choices, strict=False)) if len(choices) <= len(ascii_uppercase) else choices
     return {"input": sample["input"], "choices": letters}
 
 
-def _make_metadata(sample: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+def _make_metadata(sample: Mapping[str, Any], used_names: set[str]) -> dict[str, Any]:
+    """Make the metadata of a case: the sample's own, and under ``inspect`` its members that are no part of the case.
+
+    ``used_names`` are the members that fields are mapped to.
+    """
     metadata = sample.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise UsageError(f"the metadata of a sample must be an object, got {show(metadata)}")
-    others = {key: sample[key] for key in sample if key not in _SAMPLE and key not in used and sample[key] is not None}
+    left_out = {*_SAMPLE, *used_names}
+    others = {key: sample[key] for key in sample if key not in left_out and sample[key] is not None}
     return {**metadata} | ({"inspect": others} if others else {})

@@ -22,38 +22,40 @@ from adjudge.formats.text import flatten, show
 Verdict = bool | float
 
 _UNCHANGED = "UNCHANGED"
+"""The value of an edit in a log that left the score's value as it was."""
 
 _WORDS: Mapping[str, bool] = {"C": True, "I": False}
 """The letters of Inspect for correct and incorrect; partial credit (P) and no answer (N) are no verdict."""
 
 
 def read_verdict(value: Any) -> Verdict | None:
-    """Read the value of a score as a label; ``None`` for one that is none."""
+    """Read the value of a score as a label: ``C`` is true, ``I`` false; ``None`` for a value that is no label."""
     if isinstance(value, str):
         return _WORDS.get(value)
     return value if isinstance(value, bool) or is_finite(value) else None
 
 
 def list_verdicts(scores: Any, name: str | None, notes: Notes) -> dict[str, Verdict]:
-    """List each person's verdict on a sample, by their names.
+    """List each person's verdict on a sample, by the names of the people.
 
-    ``name`` is the score that people gave; without it, the one score that people have edited. Of several edits by one
-    person the last that changed the value counts, and an edit says nothing when it leaves the value as it was.
+    The verdicts are the edits of the score ``name``; without a name, of the one score that people have edited. Of
+    several edits by one person the last that changed the value counts. If nobody edited the score ``name``, its own
+    value is a verdict, under that name.
     """
-    by_name = scores if isinstance(scores, Mapping) else {}
-    edited = {key: dict(_list_edits(score)) for key, score in by_name.items() if name in (None, key)}
-    edited = {key: values for key, values in edited.items() if values}
-    if name is None and len(edited) > 1:
+    score_by_name = scores if isinstance(scores, Mapping) else {}
+    edits_by_name = {key: dict(_list_edits(score)) for key, score in score_by_name.items() if name in (None, key)}
+    edits_by_name = {key: edits for key, edits in edits_by_name.items() if edits}
+    if name is None and len(edits_by_name) > 1:
         add_note(notes, "scores of several names that people edited: say which is the label (label_name)")
         return {}
-    verdicts = next(iter(edited.values()), {})
-    if not verdicts and name is not None and isinstance(by_name.get(name), Mapping):
-        verdicts = {name: by_name[name].get("value")}
-    return dict(_read_values(verdicts, notes))
+    values = next(iter(edits_by_name.values()), {})  # of the only one, by the author
+    if not values and name is not None and isinstance(score_by_name.get(name), Mapping):
+        values = {name: score_by_name[name].get("value")}
+    return dict(_read_values(values, notes))
 
 
 def _list_edits(score: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the author and the value of every edit that changed one; the original score has no author."""
+    """Yield the author and the new value of every edit of a score that changed its value."""
     history = score.get("history") if isinstance(score, Mapping) else None
     for edit in history if isinstance(history, list) else ():
         provenance = edit.get("provenance") if isinstance(edit, Mapping) else None
@@ -63,7 +65,7 @@ def _list_edits(score: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _read_values(values: Mapping[str, Any], notes: Notes) -> Iterator[tuple[str, Verdict]]:
-    """Yield each rater with their verdict; what is none is noted and left out."""
+    """Yield each rater with their verdict; a value that is no label is noted and left out."""
     for rater, value in values.items():
         verdict = read_verdict(value)
         if verdict is None:
@@ -74,9 +76,11 @@ def _read_values(values: Mapping[str, Any], notes: Notes) -> Iterator[tuple[str,
 
 def find_majority(verdicts: Mapping[str, Verdict]) -> Verdict | None:
     """Find the verdict of more than half of the raters; ``None`` where no verdict has that."""
-    counted = Counter((isinstance(value, bool), value) for value in verdicts.values())
-    (_, value), count = counted.most_common(1)[0] if counted else ((False, None), 0)
-    return value if 2 * count > len(verdicts) else None
+    if not verdicts:
+        return None
+    counts = Counter((isinstance(value, bool), value) for value in verdicts.values())  # true is not 1
+    (_, most_frequent), count = counts.most_common(1)[0]
+    return most_frequent if 2 * count > len(verdicts) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +90,13 @@ class Ratings:
     rater: str
     """The person who gave them, by the name of the file."""
     values: Mapping[tuple[str, int | None], Any] = field(default_factory=dict)
+    """The value of each rating, by the id of the sample and the epoch; ``None`` is every epoch."""
 
     def find(self, name: str, epoch: int | None, notes: Notes) -> dict[str, Verdict]:
-        """Find the rating of a sample: that of its epoch, else the one without."""
+        """Find the rating of a sample, by the rater's name: that of its epoch, else the one without an epoch.
+
+        Empty where there is none, or where it is no label, which is noted.
+        """
         for key in ((name, epoch), (name, None)):
             if key in self.values:
                 return dict(_read_values({self.rater: self.values[key]}, notes))

@@ -21,9 +21,11 @@ from adjudge.errors import UsageError
 from adjudge.formats.exported import read_time
 from adjudge.formats.text import flatten, list_names, show
 
-_OF_ITEMS = ("expectedOutput", "datasetId", "datasetName")
+_ITEM_KEYS = ("expectedOutput", "datasetId", "datasetName")
+"""Members that only items of data sets have."""
 
-_APART = frozenset(("id", "input", "output", "expectedOutput", "metadata", "observations"))
+_NOT_METADATA = frozenset(("id", "input", "output", "expectedOutput", "metadata", "observations"))
+"""Members that are parts of the case, or left out; all others are kept in its metadata."""
 
 
 def import_langfuse(
@@ -53,10 +55,10 @@ def import_langfuse(
     )
 
 
-def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    """Make a case of an item, trace or observation; ``None`` for a score, which is an annotation.
+def _make_case_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    """Make the row of a case from an item, trace or observation; ``None`` for a score, which is an annotation.
 
-    Raises ``UsageError``.
+    Raises ``UsageError`` for any other row, and for one that ended with an error or has no answer.
     """
     row = _unwrap_trace(row)
     if _is_score(row):
@@ -64,11 +66,11 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     name = read_text(row.get("id"))
     if name is None or not ("input" in row or "output" in row):
         raise UsageError(f"it is no item, trace, observation or score of Langfuse; it has {list_names(row)}")
-    extras = {key: row[key] for key in row if key not in _APART and row[key] not in (None, "", [], {})}
+    extras = {key: row[key] for key in row if key not in _NOT_METADATA and row[key] not in (None, "", [], {})}
     case: dict[str, Any] = {"id": name, "metadata": make_metadata("langfuse", row.get("metadata"), extras)}
     case["reference"] = unwrap_single(row.get("expectedOutput"))
     task = unwrap_single(row.get("input"))
-    if row.get("output") is None and any(key in row for key in _OF_ITEMS):
+    if row.get("output") is None and any(key in row for key in _ITEM_KEYS):
         add_note(notes, "item without an answer: its input is the content")
         return case | {"content": check_answer(task, f"item {show(name)} without an input")}
     if row.get("level") == "ERROR" and row.get("type"):
@@ -79,12 +81,13 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
 
 
 def _unwrap_trace(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the trace of a row as the page saves it, beside its observations; any other row as it is."""
+    """Return the trace within a row, as the page saves a trace beside its observations; any other row as it is."""
     trace = row.get("trace")
     return {**trace, "scores": trace.get("scores") or row.get("scores")} if isinstance(trace, dict) else row
 
 
 def _is_score(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is a score, by its members."""
     return "dataType" in row and "source" in row
 
 
@@ -102,7 +105,7 @@ def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
 
 
 def _read_score(score: Mapping[str, Any], trace: str | None) -> Annotation:
-    """Read a score as an annotation of its trace or observation; ``trace`` is the one that it stands in.
+    """Read a score as an annotation of a trace or observation; ``trace`` is the id of the trace that contains it.
 
     Raises ``UsageError``.
     """
@@ -140,13 +143,14 @@ def _read_score(score: Mapping[str, Any], trace: str | None) -> Annotation:
 
 
 def _read_number(value: Any) -> Any:
+    """Read the number in a text; return any other value as it is."""
     from adjudge.dataset.label_map import read_number
 
     return read_number(value.strip()) if isinstance(value, str) else value
 
 
 def _find_subject(score: Mapping[str, Any]) -> str | None:
-    """Find the trace or observation that a score is of; a whole session or experiment is no case."""
+    """Find the id of the trace or observation that a score is about; ``None`` for a whole session or experiment."""
     subject = score.get("subject")
     if isinstance(subject, dict):
         return read_text(subject.get("id")) if subject.get("kind") in ("trace", "observation") else None
@@ -160,6 +164,6 @@ LANGFUSE = Tool(
         cells=("input", "output", "expectedOutput", "metadata"),
         framed=False,
     ),
-    open=_open_row,
-    annotate=_list_annotations,
+    make_case_row=_make_case_row,
+    list_annotations=_list_annotations,
 )

@@ -22,7 +22,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.exported import find_members, find_part, read_time
 from adjudge.formats.text import flatten, list_names, show
 
-_KEPT = (
+_METADATA_KEYS = (
     *("name", "run_type", "dataset_id", "source_run_id", "split", "reference_example_id", "example_id", "session_id"),
     *("trace_id", "tags", "start_time", "end_time", "execution_time", "feedback", "feedback_stats", "created_at"),
 )
@@ -55,8 +55,11 @@ def import_langsmith(
     )
 
 
-def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    """Make a case of an example or a run; ``None`` for feedback, which is an annotation. Raises ``UsageError``."""
+def _make_case_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    """Make the row of a case from an example or a run; ``None`` for feedback, which is an annotation.
+
+    Raises ``UsageError`` for any other row, and for one that ended with an error or has no answer.
+    """
     if _is_feedback(row):
         return None
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
@@ -65,7 +68,7 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
         raise UsageError(f"it is no example, run or feedback of LangSmith with an 'id'; it has {list_names(row)}")
     extra = row.get("extra")
     metadata = row.get("metadata") or (extra.get("metadata") if isinstance(extra, dict) else None)
-    extras = select_members(row, (*_KEPT, *(key for key in row if key.startswith("feedback."))))
+    extras = select_members(row, (*_METADATA_KEYS, *(key for key in row if key.startswith("feedback."))))
     case: dict[str, Any] = {"id": name, "metadata": make_metadata("langsmith", metadata, extras)}
     if not _is_run(row):
         add_note(notes, "example without an answer: its input is the content")
@@ -79,10 +82,12 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
 
 
 def _is_feedback(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is feedback, by its members."""
     return "key" in row and "run_id" in row
 
 
 def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
+    """Yield the feedback of a row, which is itself feedback, or a run that holds some."""
     feedbacks = [row] if _is_feedback(row) else row.get("feedback")
     for feedback in feedbacks if isinstance(feedbacks, list) else ():
         if isinstance(feedback, dict) and "key" in feedback:
@@ -90,30 +95,35 @@ def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
 
 
 def _is_run(row: Mapping[str, Any]) -> bool:
-    """Return whether the outputs are an answer; those of an example are what was expected."""
-    return any(key in row for key in ("run_type", "error", "execution_time", "start_time")) or any(
-        key.startswith("reference.") for key in row
-    )
+    """Return whether a row is a run, whose outputs are an answer, and no example, whose outputs are expected ones."""
+    has_run_key = any(key in row for key in ("run_type", "error", "execution_time", "start_time"))
+    return has_run_key or any(key.startswith("reference.") for key in row)
 
 
 def _find_reference(row: Mapping[str, Any]) -> Any:
+    """Find the expected outputs of a run, under either name that exports have for them."""
     reference = find_part(row, "reference", ".")
     return row.get("reference_outputs") if reference is None else reference
 
 
 def _read_feedback(feedback: Mapping[str, Any], run: str | None) -> Annotation:
-    """Read feedback as an annotation of its run; ``run`` is the one that it stands in. Raises ``UsageError``."""
+    """Read feedback as an annotation of its run; ``run`` is the id of the run that contains it.
+
+    Raises ``UsageError``.
+    """
     case, name = read_text(feedback.get("run_id")) or run, read_text(feedback.get("key"))
     if case is None or name is None:
         raise UsageError(f"the feedback {show(feedback.get('id'))} has no key, or is of no run; leave it out")
     source = find_members(feedback, "feedback_source", ".")
-    # What the API was given may be an end user's or a program's: nothing tells, so it is no person's.
+    # Feedback that came by the API may be an end user's or a program's: nothing tells, so it is no person's.
     person = source.get("type") == "app"
     rater = source.get("user_name") or source.get("user_id") or source.get("ls_user_id")
     score, value = feedback.get("score"), feedback.get("value")
-    number = (
-        score if isinstance(score, bool | int | float) else value if isinstance(value, bool | int | float) else None
-    )
+    number: bool | float | None = None
+    if isinstance(score, bool | int | float):
+        number = score
+    elif isinstance(value, bool | int | float):
+        number = value
     return Annotation(
         case=case,
         name=name,
@@ -132,6 +142,6 @@ LANGSMITH = Tool(
         lists=("examples", "runs", "feedback", "data"),
         cells=("inputs", "outputs", "reference", "metadata", "extra", "feedback"),
     ),
-    open=_open_row,
-    annotate=_list_annotations,
+    make_case_row=_make_case_row,
+    list_annotations=_list_annotations,
 )

@@ -24,12 +24,13 @@ from adjudge.formats.exported import read_time
 from adjudge.formats.json import read_json
 from adjudge.formats.text import list_names, show
 
-_GOLD = "expected_response"
-"""The expectation that MLflow's own scorers compare an answer with."""
+_EXPECTED_RESPONSE = "expected_response"
+"""The name of the expectation that MLflow's own scorers compare an answer with."""
 
 _MISSING = object()
+"""The outputs of a trace that has none; ``None`` may be an output."""
 
-_OWN = "mlflow."
+_MLFLOW_TAG = "mlflow."
 """The beginning of the names of tags that MLflow writes itself."""
 
 
@@ -59,18 +60,18 @@ def import_mlflow(
     )
 
 
-def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    """Open a trace or a record as the parts of a case; ``None`` for an assessment.
+def _make_case_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    """Make the row of a case from a trace or a record; ``None`` for an assessment, which is an annotation.
 
-    Raises ``UsageError`` for a row that is none of them.
+    Raises ``UsageError`` for any other row.
     """
     row = _unwrap_trace(row)
     if isinstance(row.get("info"), dict):
-        return _open_trace(row["info"], row.get("data"))
+        return _make_trace_row(row["info"], row.get("data"))
     if "assessment_name" in row:
         return None
     if "inputs" in row and ("expectations" in row or "dataset_record_id" in row):
-        return _open_record(row, notes)
+        return _make_record_row(row, notes)
     raise UsageError(f"it is no trace, assessment or record of MLflow; it has {list_names(row)}")
 
 
@@ -80,15 +81,15 @@ def _unwrap_trace(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return trace if isinstance(trace, dict) else row
 
 
-def _open_trace(info: Mapping[str, Any], trace_data: Any) -> dict[str, Any]:
-    """Make a case of a trace, from the inputs and outputs of its root span. Raises ``UsageError``."""
+def _make_trace_row(info: Mapping[str, Any], trace_data: Any) -> dict[str, Any]:
+    """Make the row of a case from a trace: the inputs and outputs of its root span. Raises ``UsageError``."""
     name = _find_name(info)
     state = info.get("state") or info.get("status")
     if state not in ("OK", None):
         raise UsageError(f"the trace {show(name)} ended with {show(state)}; run it again")
     root = _find_root(trace_data)
     if root.outputs is _MISSING:
-        # What stands in the info is cut off after some hundred characters, and half an answer is none.
+        # The answer in the info is cut off after some hundred characters, so it is not used.
         raise UsageError(f"the trace {show(name)} has no root span, so its answer is unknown; export it with its spans")
     tags = _find_tags(info)
     extras = select_members(info, ("request_time", "assessments")) | select_members(tags, ("mlflow.traceName",))
@@ -97,11 +98,12 @@ def _open_trace(info: Mapping[str, Any], trace_data: Any) -> dict[str, Any]:
         "content": check_answer(find_answer(root.outputs), f"trace {show(name)}"),
         "task": unwrap_single(root.inputs),
         "reference": _find_reference(_list_assessments(info)),
-        "metadata": make_metadata("mlflow", _select_own_tags(tags), extras),
+        "metadata": make_metadata("mlflow", _select_user_tags(tags), extras),
     }
 
 
 def _find_name(info: Mapping[str, Any]) -> str:
+    """Find the id of a trace in its info; raise ``UsageError`` where there is none."""
     name = read_text(info.get("trace_id")) or read_text(info.get("request_id"))
     if name is None:
         raise UsageError("the trace has no 'trace_id'; export it with Trace.to_json")
@@ -153,12 +155,13 @@ def _find_root(trace_data: Any) -> _RootSpan:
                 _read_attribute(attributes.get(key)) for key in ("mlflow.spanInputs", "mlflow.spanOutputs")
             )
             return _RootSpan(inputs=inputs, outputs=outputs, span_id=read_text(span.get("span_id")))
-    # Traces of MLflow 2 have it beside the spans.
+    # Traces of MLflow 2 have request and response beside the spans.
     inputs, outputs = _read_attribute(members.get("request")), _read_attribute(members.get("response", _MISSING))
     return _RootSpan(inputs=inputs, outputs=outputs, span_id=None)
 
 
 def _read_attribute(value: Any) -> Any:
+    """Read the JSON in a text; return a text that is no JSON, and any other value, as it is."""
     if not isinstance(value, str):
         return value
     try:
@@ -168,15 +171,17 @@ def _read_attribute(value: Any) -> Any:
 
 
 def _find_reference(assessments: list[dict[str, Any]]) -> Any:
+    """Find the expected response among the expectations of a trace, else all of them by name; ``None`` for none."""
     expectations = {
         str(assessment.get("assessment_name")): _read_expectation(assessment["expectation"])
         for assessment in assessments
         if isinstance(assessment.get("expectation"), dict) and assessment.get("valid") is not False
     }
-    return expectations.get(_GOLD, expectations or None)
+    return expectations.get(_EXPECTED_RESPONSE, expectations or None)
 
 
 def _read_expectation(expectation: Mapping[str, Any]) -> Any:
+    """Read the value of an expectation, which may be JSON in a text."""
     serialized = expectation.get("serialized_value")
     return _read_attribute(serialized.get("value")) if isinstance(serialized, dict) else expectation.get("value")
 
@@ -184,7 +189,8 @@ def _read_expectation(expectation: Mapping[str, Any]) -> Any:
 def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str | None) -> Annotation | None:
     """Read a feedback as an annotation; ``None`` for an expectation, and for a feedback that was replaced.
 
-    Raises ``UsageError``.
+    ``trace`` is the id of its trace, and ``root`` that of the trace's root span: feedback on another span is about a
+    case of its own. Raises ``UsageError``.
     """
     feedback, name = assessment.get("feedback"), read_text(assessment.get("assessment_name"))
     span = read_text(assessment.get("span_id"))
@@ -208,16 +214,18 @@ def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str |
     )
 
 
-def _open_record(row: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
-    """Make a case of a record of a data set."""
+def _make_record_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
+    """Make the row of a case from a record of an evaluation data set; raise ``UsageError`` for one without inputs."""
     inputs, outputs = unwrap_single(row["inputs"]), row.get("outputs")
     expected = row.get("expectations")
     expected = expected if isinstance(expected, dict) else {}
     case: dict[str, Any] = {
         "id": read_text(row.get("dataset_record_id")),
-        "reference": expected.get(_GOLD, expected or None),
+        "reference": expected.get(_EXPECTED_RESPONSE, expected or None),
         "metadata": make_metadata(
-            "mlflow", _select_own_tags(_find_tags(row)), select_members(row, ("source_type", "source_id", "dataset_id"))
+            "mlflow",
+            _select_user_tags(_find_tags(row)),
+            select_members(row, ("source_type", "source_id", "dataset_id")),
         ),
     }
     if outputs in (None, {}, [], ""):
@@ -227,12 +235,14 @@ def _open_record(row: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
 
 
 def _find_tags(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Find the tags of a trace or a record; empty where there are none."""
     tags = row.get("tags")
     return tags if isinstance(tags, dict) else {}
 
 
-def _select_own_tags(tags: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tag for key, tag in tags.items() if not key.startswith(_OWN)}
+def _select_user_tags(tags: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the tags that users set, and not those that MLflow writes itself."""
+    return {key: tag for key, tag in tags.items() if not key.startswith(_MLFLOW_TAG)}
 
 
 MLFLOW = Tool(
@@ -241,6 +251,6 @@ MLFLOW = Tool(
         lists=("traces", "records", "assessments"),
         cells=("inputs", "outputs", "expectations"),
     ),
-    open=_open_row,
-    annotate=_list_annotations,
+    make_case_row=_make_case_row,
+    list_annotations=_list_annotations,
 )

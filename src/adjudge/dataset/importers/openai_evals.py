@@ -29,9 +29,10 @@ DEFINITION = "eval.json"
 """The file beside the data in which the eval itself is looked for."""
 
 NumberedCase = tuple[int, "Case | UsageError"]
+"""The number of an item, from 1, and its case or its error."""
 
 _RECORDED = ("results", "grades", "passes", "status", "run_id", "eval_id")
-"""The members of a row that say how the platform judged: graders are no persons, so it is no label."""
+"""The members of a row with the platform's own verdicts; a grader is no person, so they are no labels."""
 
 
 def import_openai_evals(
@@ -77,18 +78,19 @@ def _find_suite(name: str, path: str | os.PathLike[str] | None) -> Graders:
 
     Raises ``UsageError`` for a file that holds no eval.
     """
-    beside = Path(name).parent / DEFINITION
+    default_path = Path(name).parent / DEFINITION
     if path is not None:
-        name_of_graders = os.fspath(path)
-    elif name != "-" and beside.is_file() and beside != Path(name):
-        name_of_graders = str(beside)
+        graders_path = os.fspath(path)
+    elif name != "-" and default_path.is_file() and default_path != Path(name):
+        graders_path = str(default_path)
     else:
         return Graders()
-    check_path(name_of_graders)
-    return read_graders(_read_document(name_of_graders), name_of_graders)
+    check_path(graders_path)
+    return read_graders(_read_document(graders_path), graders_path)
 
 
 def _read_document(name: str) -> Any:
+    """Read a file of JSON. Raises ``UsageError``."""
     try:
         return read_json(read_whole(name, LARGEST_JSON))
     except UsageError:
@@ -114,21 +116,16 @@ def _list_rows(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
     document = _read_document(name)
     rows = document if isinstance(document, list) else _find_rows(document)
     if rows is None:
-        more = "; that is the eval itself: name the data, and keep this beside it as eval.json"
-        raise UsageError(
-            f"{name} holds no items of OpenAI Evals"
-            + (
-                more
-                if isinstance(document, dict) and "testing_criteria" in document
-                else "; name an export or output items"
-            )
-        )
+        remedy = "name an export or output items"
+        if isinstance(document, dict) and "testing_criteria" in document:
+            remedy = "that is the eval itself: name the data, and keep this beside it as eval.json"
+        raise UsageError(f"{name} holds no items of OpenAI Evals; {remedy}")
     for row in rows:
         yield row if isinstance(row, dict) else UsageError(f"an item must be an object, got {show(row)}")
 
 
 def _find_rows(document: Any) -> list[Any] | None:
-    """Find the items of a page that the API lists, or of a run whose data stand in it."""
+    """Find the list of items in a page of the API, or in a run that contains its data; ``None`` where there is none."""
     for steps in (("data",), ("output_items",), ("data_source", "source", "content"), ("source", "content")):
         value = document
         for step in steps:
@@ -141,17 +138,17 @@ def _find_rows(document: Any) -> list[Any] | None:
 def _read_cases(
     name: str, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes
 ) -> Iterator[NumberedCase]:
-    """Yield the case of each item behind its number, or what is wrong with it."""
-    first: str | None = None
+    """Yield the case of each item behind its number, or its error."""
+    first_run: str | None = None
     for number, row in enumerate(_list_rows(name), 1):
         if isinstance(row, UsageError):
             yield number, row
             continue
         try:
             eval_item = _read_item(row, number)
-            first = first or eval_item.run
-            # Two runs of one eval are compared by these ids, so only a second run in one file is named in them.
-            if eval_item.run != first:
+            first_run = first_run or eval_item.run
+            # The first run of a file is not named in the ids, by which the files of two runs are compared.
+            if eval_item.run != first_run:
                 eval_item.known["id"] = f"{eval_item.known['id']}, run {eval_item.run}"
             yield number, _make_case(eval_item, field_options, suite, label_map, notes)
         except UsageError as error:
@@ -159,19 +156,22 @@ def _read_cases(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Item:
-    """One item, however it was exported."""
+class _EvalItem:
+    """One item of an eval, however it was exported."""
 
     row: Mapping[str, Any]
+    """The row of the export, with its variables under ``item``."""
     variables: Mapping[str, Any]
     sample: Mapping[str, Any] | None
+    """The model's input and output; ``None`` where no model was asked."""
     run: str | None
+    """The id of the run."""
     known: dict[str, Any] = field(default_factory=dict)
     """The parts of the case that are known without ``fields``."""
 
 
-def _read_item(row: Mapping[str, Any], number: int) -> _Item:
-    """Read an item: its variables, the model's sample, and the parts of the case that it names.
+def _read_item(row: Mapping[str, Any], number: int) -> _EvalItem:
+    """Read an item: its variables, the model's sample, and the parts of the case that are known without ``fields``.
 
     Raises ``UsageError``.
     """
@@ -182,16 +182,22 @@ def _read_item(row: Mapping[str, Any], number: int) -> _Item:
     sample = row.get("sample")
     if sample is not None and not isinstance(sample, dict):
         raise UsageError(f"'sample' must be an object, got {show(sample)}")
-    place = next((row[key] for key in ("data_source_idx", "datasource_item_id") if row.get(key) is not None), number)
+    index = row.get("data_source_idx")
+    if index is None:
+        index = row.get("datasource_item_id")
+    if index is None:
+        index = number
     run = row.get("run_id")
-    # Under one name, so that fields and templates find it: the API calls it datasource_item.
-    named = {**row, "item": variables}
-    eval_item = _Item(row=named, variables=variables, sample=sample, run=run if isinstance(run, str) else None)
-    eval_item.known["id"] = str(place) if isinstance(place, int | str) else str(number)
+    # Under one name, so that fields and templates find the variables: the API calls them datasource_item.
+    row_with_item = {**row, "item": variables}
+    eval_item = _EvalItem(
+        row=row_with_item, variables=variables, sample=sample, run=run if isinstance(run, str) else None
+    )
+    eval_item.known["id"] = str(index) if isinstance(index, int | str) else str(number)
     if sample is not None:
         task = sample.get("input")
         eval_item.known |= {"task": task} if isinstance(task, list | str) and task else {}
-    if "expected" in variables and "item" in row and "results" in row:  # of a log of the framework
+    if "expected" in variables and "item" in row and "results" in row:  # a row that was made from a framework's log
         eval_item.known["reference"] = variables["expected"]
     return eval_item
 
@@ -223,20 +229,23 @@ def _read_answer(sample: Mapping[str, Any]) -> str | None:
 
 
 def _find_last_text(messages: list[Any]) -> str | None:
-    """Return the text of the last message: those before it are calls of tools, and what led there."""
+    """Return the text of the last message; those before it are calls of tools and their like. ``None`` for no text."""
     last = messages[-1] if messages else None
-    inner = last.get("message") if isinstance(last, dict) else None
-    content = (inner if isinstance(inner, dict) else last).get("content") if isinstance(last, dict) else None
+    content = None
+    if isinstance(last, dict):
+        inner = last.get("message")  # of a choice
+        message = inner if isinstance(inner, dict) else last
+        content = message.get("content")
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "\n".join(text for text in texts if isinstance(text, str)) or None
     return content if isinstance(content, str) else None
 
 
-def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Case:
-    """Make the case of an item: mapped fields first, then the graders', then all variables that are left.
+def _make_case(eval_item: _EvalItem, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Case:
+    """Make the case of an item, with the rubric that its graders become. Raises ``UsageError``.
 
-    Raises ``UsageError``.
+    Content and reference are the mapped fields, else what the graders name. Variables that nothing uses are the task.
     """
     if suite.evaluation is not None and eval_item.row.get("eval_id", suite.evaluation) != suite.evaluation:
         raise UsageError(
@@ -249,8 +258,8 @@ def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_ma
     golden = paths.get("reference") or _find_golden(eval_item, suite, answer, field_options)
     if golden is not None and "reference" not in members:
         members["reference"] = find_field(eval_item.row, golden)
-    used = {answer, golden, *paths.values()}
-    others = {name: value for name, value in eval_item.variables.items() if f"item.{name}" not in used}
+    used_names = {answer, golden, *paths.values()}
+    others = {name: value for name, value in eval_item.variables.items() if f"item.{name}" not in used_names}
     applied = apply_graders(suite, eval_item.variables, answer=answer)
     for reason in applied.dropped:
         add_note(notes, reason)
@@ -271,22 +280,22 @@ def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_ma
     return replace(make_case(map_labels(members, label_map)), rubric=applied.rubric)
 
 
-def _find_golden(eval_item: _Item, suite: Graders, answer: str, field_options: Fields) -> str | None:
-    """Find the variable that graders compare the answer with, where the item has it."""
+def _find_golden(eval_item: _EvalItem, suite: Graders, answer: str, field_options: Fields) -> str | None:
+    """Find the name of the variable that graders compare the answer with, if the item has it; else ``None``."""
     name = None if "reference" in field_options.taken else suite.find_reference(answer)
     if name is None:
         return None
     try:
-        find_field(eval_item.row, name)  # only whether the item has it
+        find_field(eval_item.row, name)  # raises where the item does not have it
     except UsageError:
-        return None  # the grader says so itself
+        return None  # the grader is then not applied, for this reason
     return name
 
 
-def _set_content(eval_item: _Item, members: dict[str, Any], mapped: str | None, suite: Graders) -> str:
-    """Put the content among ``members``, unless a field is mapped to it, and return the graders' name for it.
+def _set_content(eval_item: _EvalItem, members: dict[str, Any], mapped: str | None, suite: Graders) -> str:
+    """Set the content among ``members``, unless a field is mapped to it, and return its name in the graders' templates.
 
-    Raises ``UsageError``.
+    ``mapped`` is the path of the field that is mapped to the content. Raises ``UsageError``.
     """
     if mapped is not None:
         return mapped if mapped.startswith("item.") else SAMPLED

@@ -23,6 +23,7 @@ SAMPLED = "sample.output_text"
 MOST_GRADERS = 64
 
 _ITEM = "item."
+"""The beginning of the names of an item's variables in templates."""
 
 _OPERATIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "eq": lambda text: {"equals": text},
@@ -31,14 +32,15 @@ _OPERATIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "ilike": lambda text: {"contains": text, "as_written": True, "ignore_case": True},
 }
 
-_WITHOUT_SIDES = frozenset(("eq", "ne"))
-"""Operations that say the same with ``input`` and ``reference`` exchanged."""
+_SYMMETRIC = frozenset(("eq", "ne"))
+"""Operations that mean the same with ``input`` and ``reference`` exchanged."""
 
 _REASONS: Mapping[str, str] = {
     "python": "it runs code",
     "text_similarity": "no rule here has its measure",
     "multi": "it combines graders by a formula",
 }
+"""The reason why a grader of each of these types is not applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,27 +53,29 @@ class Graders:
     graders: tuple[Mapping[str, Any], ...] = ()
 
     def find_answer(self) -> str | None:
-        """Find the one variable of the items that string checks look at, for data whose answers are no samples.
+        """Find the item's variable that is the answer, where there are no samples: the one that all string checks read.
 
-        ``None`` where more than one is left: of two that are compared, either may be the answer.
+        ``None`` where they share none or several: of two that are compared, either may be the answer.
         """
-        checks = [_list_looked_at(grader) for grader in self.graders if grader.get("type") == "string_check"]
-        common = set.intersection(*filter(None, checks)) if any(checks) else set()
+        candidates = [
+            _list_answer_candidates(grader) for grader in self.graders if grader.get("type") == "string_check"
+        ]
+        common = set.intersection(*filter(None, candidates)) if any(candidates) else set()
         only = common.pop() if len(common) == 1 else None
         return only if only is not None and only.startswith(_ITEM) else None
 
     def find_reference(self, answer: str) -> str | None:
         """Find the variable of the items that the first comparing grader compares the answer with."""
         for grader in self.graders:
-            sides = [_find_variable(grader.get(key)) for key in ("input", "reference")]
-            others = [name for name in sides if name is not None and name != answer]
-            if answer in sides and others and others[0].startswith(_ITEM):
+            names = [_find_variable(grader.get(key)) for key in ("input", "reference")]
+            others = [name for name in names if name is not None and name != answer]
+            if answer in names and others and others[0].startswith(_ITEM):
                 return others[0]
         return None
 
 
 def read_graders(evaluation: Any, where: str) -> Graders:
-    """Read the graders of an eval as ``evals.retrieve`` returns it; raises ``UsageError`` for what is none."""
+    """Read the graders of an eval as ``evals.retrieve`` returns it; raise ``UsageError`` for any other value."""
     graders = evaluation.get("testing_criteria") if isinstance(evaluation, Mapping) else None
     if not isinstance(graders, list) or not all(isinstance(grader, dict) for grader in graders):
         raise UsageError(
@@ -94,30 +98,31 @@ def read_graders(evaluation: Any, where: str) -> Graders:
 
 @dataclass(slots=True, kw_only=True)
 class AppliedGraders:
-    """The rubric that the graders are for one item."""
+    """The rubric that was made of the graders for one item."""
 
     rubric: Rubric | None
-    """``None`` where nothing of them could be applied."""
+    """``None`` where no grader could be applied."""
     context: dict[str, Any] = field(default_factory=dict)
-    """The variables that criteria speak of."""
+    """The variables that criteria name, with their values."""
     dropped: list[str] = field(default_factory=list)
     """The graders that were not applied, each with the reason."""
 
 
 def apply_graders(graders: Graders, item: Mapping[str, Any], *, answer: str) -> AppliedGraders:
-    """Make the rubric that the graders are for one item, whose answer the templates call ``answer``.
+    """Make a rubric of the graders for one item; ``answer`` is the name of its answer in their templates.
 
-    Every criterion gates, as an item passes when all of its graders do. The words of model graders name the item's
-    variables, whose values stand in the context as data: a value may come from anybody, and must not become part of
-    what the judge is told to look for.
+    Every criterion must pass, as an item passes when all of its graders do. The instructions of model graders only name
+    the item's variables, whose values are in the context as data: a value may come from anybody, and must not become
+    part of what the judge is told to look for.
     """
     applied = AppliedGraders(rubric=None)
     scale = _find_scale(graders)
     criteria: list[Criterion] = []
-    for place, grader in enumerate(graders.graders, 1):
+    for number, grader in enumerate(graders.graders, 1):
         try:
-            name = _name_grader(grader, place, [criterion.name for criterion in criteria])
-            criterion = _Maker(item=item, answer=answer, scale=scale, context=applied.context).make(grader, name)
+            name = _name_grader(grader, number, [criterion.name for criterion in criteria])
+            maker = _CriterionMaker(item=item, answer=answer, scale=scale, context=applied.context)
+            criterion = maker.make(grader, name)
             check_text(criterion.to_dict())  # JSON can hold half a character, which has no digest
             criteria.append(criterion)
         except UsageError as error:
@@ -145,27 +150,31 @@ def _read_range(grader: Mapping[str, Any]) -> tuple[float, float]:
         return (0.0, 1.0)
     if isinstance(limits, list) and len(limits) == 2 and all(map(is_finite, limits)) and limits[0] < limits[1]:
         return float(limits[0]), float(limits[1])
-    return (0.0, 1.0)  # named as wrong where the grader is read
+    return (0.0, 1.0)  # such a grader is not applied: see ``_make_score``
 
 
-def _name_grader(grader: Mapping[str, Any], place: int, used: list[str]) -> str:
+def _name_grader(grader: Mapping[str, Any], number: int, used_names: list[str]) -> str:
+    """Return a name for a grader's criterion that no other one has: its own, with its number where that is needed."""
     stated = grader.get("name")
     name = flatten(stated, 100).strip() if isinstance(stated, str) else ""
-    name = name or f"grader {place}"
-    return name if name not in used else f"{name} ({place})"
+    name = name or f"grader {number}"
+    return name if name not in used_names else f"{name} ({number})"
 
 
 @dataclass(slots=True, kw_only=True)
-class _Maker:
-    """Makes the criteria of one item."""
+class _CriterionMaker:
+    """Makes criteria of graders for one item."""
 
     item: Mapping[str, Any]
+    """The item's variables."""
     answer: str
+    """The name of the answer in templates."""
     scale: tuple[float, float]
     context: dict[str, Any]
+    """Gets the variables that criteria name."""
 
     def make(self, grader: Mapping[str, Any], name: str) -> Criterion:
-        """Make the criterion of a grader; raises ``UsageError`` with why there is none."""
+        """Make the criterion of a grader; raise ``UsageError`` with the reason where there is none."""
         kind = grader.get("type")
         if kind == "string_check":
             return self._make_check(grader, name)
@@ -177,16 +186,17 @@ class _Maker:
 
     def _make_check(self, grader: Mapping[str, Any], name: str) -> Criterion:
         """Make the criterion for a string check, which a rule decides. Raises ``UsageError``."""
-        operation, sides = grader.get("operation"), [grader.get("input"), grader.get("reference")]
+        operation = grader.get("operation")
+        checked, reference = grader.get("input"), grader.get("reference")
         if not isinstance(operation, str) or operation not in _OPERATIONS:
             raise UsageError(f"the operation {show(operation)} is not known here")
-        if _find_variable(sides[0]) != self.answer and operation in _WITHOUT_SIDES:
-            sides.reverse()
-        if _find_variable(sides[0]) != self.answer:
+        if _find_variable(checked) != self.answer and operation in _SYMMETRIC:
+            checked, reference = reference, checked
+        if _find_variable(checked) != self.answer:
             raise UsageError("its input is not the answer")
-        if not isinstance(sides[1], str):
+        if not isinstance(reference, str):
             raise UsageError("its reference is no text")
-        wanted = fill_template(parse_template(sides[1]), self._write_value)
+        wanted = fill_template(parse_template(reference), self._write_value)
         return Criterion(
             name=name,
             description=f"String check {operation}.",
@@ -229,6 +239,7 @@ class _Maker:
         return Criterion(name=name, description=self._write_words(grader), threshold=threshold)
 
     def _write_value(self, name: str) -> str:
+        """Write the value of a variable as text; raise ``UsageError`` for any but a text or a whole number."""
         value = self._find_value(name)
         if isinstance(value, str):
             return value
@@ -242,7 +253,7 @@ class _Maker:
         Raises ``UsageError`` for a variable that is not of the item, and for one that the item does not have.
         """
         if not name.startswith(_ITEM):
-            # Also the answer itself: it must not be what it is compared with.
+            # Also for the answer itself, which must not be compared with itself.
             raise UsageError(f"its template names {show(name)}, and only variables of the item are read")
         value: Any = self.item
         for step in name.removeprefix(_ITEM).split("."):
@@ -252,7 +263,10 @@ class _Maker:
         return value
 
     def _write_words(self, grader: Mapping[str, Any]) -> str:
-        """Write the instructions of a grader, with the answer and the variables named. Raises ``UsageError``."""
+        """Write the instructions of a model grader; in place of its variables, they say where each is found.
+
+        Raises ``UsageError``.
+        """
         words = "\n\n".join(
             fill_template(parse_template(text), self._refer_to_value) for text in _list_texts(grader.get("input"))
         )
@@ -261,7 +275,7 @@ class _Maker:
         return words.strip()
 
     def _refer_to_value(self, name: str) -> str:
-        """Return the words that stand for a variable, and put its value into the context that they speak of."""
+        """Return words in place of a variable that say where the judge finds it, and put its value into the context."""
         if name == self.answer:
             return "(the content)"
         value = self._find_value(name)
@@ -269,15 +283,15 @@ class _Maker:
         return f'("{name.removeprefix(_ITEM)}" in the context)'
 
 
-def _list_looked_at(check: Mapping[str, Any]) -> set[str]:
-    """List the variables of a string check that may be the answer; a sample's are, beside those of an item."""
-    sides = ("input", "reference") if check.get("operation") in _WITHOUT_SIDES else ("input",)
-    names = {name for name in map(_find_variable, map(check.get, sides)) if name is not None}
+def _list_answer_candidates(check: Mapping[str, Any]) -> set[str]:
+    """List the variables of a string check that may be the answer: those of a sample, else those of the item."""
+    keys = ("input", "reference") if check.get("operation") in _SYMMETRIC else ("input",)
+    names = {name for name in map(_find_variable, map(check.get, keys)) if name is not None}
     return {name for name in names if not name.startswith(_ITEM)} or names
 
 
 def _find_variable(text: Any) -> str | None:
-    """Find the variable that is all of a text; ``None`` for any other."""
+    """Find the name of the variable that is all of a text; ``None`` for any other value."""
     if not isinstance(text, str):
         return None
     try:
@@ -287,6 +301,7 @@ def _find_variable(text: Any) -> str | None:
 
 
 def _read_labels(grader: Mapping[str, Any], key: str) -> list[str]:
+    """Read a list of labels of a grader; raise ``UsageError`` for anything but a list of texts."""
     labels = grader.get(key)
     if not isinstance(labels, list) or not all(isinstance(label, str) and label.strip() for label in labels):
         raise UsageError(f"its {key} must be a list of texts")

@@ -19,17 +19,18 @@ _VERDICTS = ("match", "metrics", "error")
 
 
 def is_log(row: object) -> bool:
-    """Return whether a first line is that of a log."""
+    """Return whether a file is a log, by its first row."""
     return isinstance(row, Mapping) and isinstance(row.get("spec"), Mapping)
 
 
 def group_events(name: str, rows: Iterable[Mapping[str, Any] | UsageError]) -> Iterator[dict[str, Any] | UsageError]:
     """Yield the samples of a log in the order of their first events, and an error for a line that is no event.
 
-    The answer is the first sampled text: where a model grades, its text is sampled after it.
+    Each is a row as the platform exports it. The answer is the first text that was sampled, because a model that grades
+    is asked after it.
     """
     samples: dict[str, dict[str, Any]] = {}
-    left = LARGEST_JSON
+    characters_left = LARGEST_JSON
     for row in rows:
         if isinstance(row, UsageError):
             yield row
@@ -41,25 +42,26 @@ def group_events(name: str, rows: Iterable[Mapping[str, Any] | UsageError]) -> I
                     f"a line of a log must be an event with a 'sample_id' and 'data', got {show(dict(row))}"
                 )
             continue
-        # Of the events, and not of the file: a packed one may hold two hundred times its size, and a pipe has none.
-        left -= len(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
-        if left < 0:
+        # The events are measured, and not the file: a packed one may hold two hundred times its size, and the size of a
+        # pipe is not known.
+        characters_left -= len(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+        if characters_left < 0:
             raise UsageError(f"{name} is a log of more than {LARGEST_JSON // 1_000_000} MB; split it by its samples")
         sample_id = str(row["sample_id"])
-        exported = samples.setdefault(sample_id, {"item": {}, "datasource_item_id": sample_id})
-        _add_event(exported, str(row.get("type")), event)
-        exported.setdefault("run_id", row.get("run_id"))
+        sample_row = samples.setdefault(sample_id, {"item": {}, "datasource_item_id": sample_id})
+        _add_event(sample_row, str(row.get("type")), event)
+        sample_row.setdefault("run_id", row.get("run_id"))
     yield from samples.values()
 
 
-def _add_event(exported: dict[str, Any], kind: str, event: Mapping[str, Any]) -> None:
+def _add_event(sample_row: dict[str, Any], kind: str, event: Mapping[str, Any]) -> None:
     """Add one event of a sample to the sample's row, in the members that an export of the platform has."""
     if kind == "sampling":
-        exported.setdefault("sample", {"input": event.get("prompt"), "output_text": _find_sampled_text(event)})
+        sample_row.setdefault("sample", {"input": event.get("prompt"), "output_text": _find_sampled_text(event)})
     if kind in _VERDICTS:
-        exported.setdefault("results", []).append({"type": kind, **event})
+        sample_row.setdefault("results", []).append({"type": kind, **event})
     if kind == "match" and event.get("expected") is not None:
-        exported["item"].setdefault("expected", event["expected"])
+        sample_row["item"].setdefault("expected", event["expected"])
 
 
 def _find_sampled_text(event: Mapping[str, Any]) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
@@ -56,57 +57,66 @@ def import_phoenix(
 
 
 def _find_span(row: Mapping[str, Any]) -> str | None:
+    """Find the id of the span that a row is; ``None`` for any other row."""
     return read_text(_find_context(row, "span_id"))
 
 
 def _find_context(row: Mapping[str, Any], name: str) -> Any:
+    """Find a member of a span's context: an object in JSON, and columns such as ``context.span_id`` in a table."""
     context = row.get("context")
     return context.get(name) if isinstance(context, dict) else row.get(f"context.{name}")
 
 
 def _find_parts(rows: Iterator[Row]) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that tells which spans are below a case: their parent is in the file, and not below them.
+    """Return a function that tells whether a row is a span within another: its parent is among these rows.
 
-    Of spans that hold each other none is below a case, and all of them would be lost.
+    Spans that are parents of each other in a circle are not within another; otherwise all of them would be left out.
     """
-    parents = {
-        span: read_text(row.get("parent_id"))
-        for _, row in rows
-        if not isinstance(row, UsageError) and (span := _find_span(row)) is not None
-    }
-    looped = _find_looped(parents)
-    return lambda row: (
-        (span := _find_span(row)) is not None and span not in looped and read_text(row.get("parent_id")) in parents
-    )
+    parents: dict[str, str | None] = {}  # the id of each span's parent
+    for _, row in rows:
+        if isinstance(row, UsageError):
+            continue
+        span = _find_span(row)
+        if span is not None:
+            parents[span] = read_text(row.get("parent_id"))
+    return partial(_is_within_another, parents=parents, in_circles=_find_circles(parents))
 
 
-def _find_looped(parents: Mapping[str, str | None]) -> set[str]:
-    """Find the spans that hold themselves, directly or through others."""
-    looped: set[str] = set()
-    seen: set[str] = set()
+def _is_within_another(
+    row: Mapping[str, Any], *, parents: Mapping[str, str | None], in_circles: Collection[str]
+) -> bool:
+    """Return whether a row is a span whose parent is among ``parents``, and which is in no circle of spans."""
+    span = _find_span(row)
+    return span is not None and span not in in_circles and read_text(row.get("parent_id")) in parents
+
+
+def _find_circles(parents: Mapping[str, str | None]) -> set[str]:
+    """Find the spans that are their own ancestors; ``parents`` has the id of each span's parent."""
+    in_circles: set[str] = set()
+    visited: set[str] = set()
     for start in parents:
-        climbed: dict[str, None] = {}
+        path: dict[str, None] = {}  # the spans from this one upward, as a set that keeps its order
         span: str | None = start
-        while span is not None and span in parents and span not in seen:
-            seen.add(span)
-            climbed[span] = None
+        while span is not None and span in parents and span not in visited:
+            visited.add(span)
+            path[span] = None
             span = parents[span]
-        if span in climbed:
-            held = list(climbed)
-            looped.update(held[held.index(span) :])
-    return looped
+        if span in path:
+            spans = list(path)
+            in_circles.update(spans[spans.index(span) :])
+    return in_circles
 
 
-def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    """Open a span or an example as the parts of a case; ``None`` for an annotation.
+def _make_case_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    """Make the row of a case from a span or an example; ``None`` for an annotation.
 
-    Raises ``UsageError`` for a row that is none of them.
+    Raises ``UsageError`` for any other row.
     """
     if "annotator_kind" in row:
         return None
     span = _find_span(row)
     if span is not None:
-        return _open_span(row, span)
+        return _make_span_row(row, span)
     task = find_part(row, "input", ".", "_")
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
     if name is None or task is None:
@@ -116,8 +126,8 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     return case | {"metadata": make_metadata("phoenix", find_part(row, "metadata", ".", "_"), {})}
 
 
-def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the parts of the case that a span is.
+def _make_span_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Make the row of a case from a span; ``name`` is its id.
 
     Raises ``UsageError`` for a span that ended with an error, or that has no answer.
     """
@@ -126,30 +136,38 @@ def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
         reason = flatten(str(row.get("status_message") or "no message"))[:200]
         raise UsageError(f"the span {show(name)} ended with an error ({reason}); run it again")
     extras = select_members(row, ("name", "span_kind", "start_time", "annotations"))
-    extras |= {"trace_id": trace} if (trace := read_text(_find_context(row, "trace_id"))) else {}
+    trace_id = read_text(_find_context(row, "trace_id"))
+    if trace_id:
+        extras["trace_id"] = trace_id
     return {
         "id": name,
-        "content": check_answer(find_answer(_read_side(attributes, "output")), f"span {show(name)}"),
-        "task": unwrap_single(_read_side(attributes, "input")),
+        "content": check_answer(find_answer(_read_input_or_output(attributes, "output")), f"span {show(name)}"),
+        "task": unwrap_single(_read_input_or_output(attributes, "input")),
         "metadata": make_metadata("phoenix", _read_json(attributes.get("metadata")), extras),
     }
 
 
 def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
+    """Yield the annotations of a row, which is itself an annotation, or a span that holds some."""
     annotations = [row] if "annotator_kind" in row else row.get("annotations")
     for annotation in annotations if isinstance(annotations, list) else ():
         if isinstance(annotation, dict) and "annotator_kind" in annotation:
             yield _read_annotation(annotation, _find_span(row))
 
 
-def _read_side(attributes: Mapping[str, Any], side: str) -> Any:
-    inner = attributes.get(side)
-    inner = inner if isinstance(inner, dict) else {}
-    value, kind = (attributes.get(f"{side}.{key}", inner.get(key)) for key in ("value", "mime_type"))
-    return _read_json(value) if kind == _JSON else value
+def _read_input_or_output(attributes: Mapping[str, Any], name: str) -> Any:
+    """Read the ``input`` or the ``output`` of a span, which may be JSON in a text.
+
+    Its value and type are attributes such as ``input.value``, or members of the attribute ``input``.
+    """
+    nested = attributes.get(name)
+    nested = nested if isinstance(nested, dict) else {}
+    value, mime_type = (attributes.get(f"{name}.{key}", nested.get(key)) for key in ("value", "mime_type"))
+    return _read_json(value) if mime_type == _JSON else value
 
 
 def _read_json(value: Any) -> Any:
+    """Read the JSON in a text; return a text that is no JSON, and any other value, as it is."""
     if not isinstance(value, str):
         return value
     try:
@@ -159,7 +177,7 @@ def _read_json(value: Any) -> Any:
 
 
 def _read_annotation(row: Mapping[str, Any], span: str | None) -> Annotation:
-    """Read an annotation of a span, or of a passage that a span found; ``span`` is the one that it stands in.
+    """Read an annotation of a span, or of a passage that a span found; ``span`` is the id of the span that contains it.
 
     Raises ``UsageError``.
     """
@@ -185,6 +203,7 @@ def _read_annotation(row: Mapping[str, Any], span: str | None) -> Annotation:
 
 
 def _read_score(value: Any) -> Any:
+    """Read a score: a number, or the number in a text; ``None`` for anything else."""
     from adjudge.dataset.label_map import read_number
 
     return read_number(value.strip()) if isinstance(value, str) else value if isinstance(value, int | float) else None
@@ -196,7 +215,7 @@ PHOENIX = Tool(
         lists=("data.examples", "examples", "data", "spans", "annotations"),
         cells=("input", "output"),
     ),
-    open=_open_row,
-    annotate=_list_annotations,
+    make_case_row=_make_case_row,
+    list_annotations=_list_annotations,
     find_parts=_find_parts,
 )

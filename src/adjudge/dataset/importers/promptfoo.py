@@ -22,16 +22,17 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
 
 _ERROR = 2
-"""The reason of a failure that is the provider's, where no answer was judged."""
+"""The ``failureReason`` of a result that failed because of its provider, so that no answer was judged."""
 
 _BY_PERSON = "human"
-"""The assertion that stands for a thumb up or down in promptfoo's viewer."""
+"""The type of the assertion that stands for a thumb up or down in promptfoo's viewer."""
 
-_KEPT = ("provider", "success", "score", "namedScores", "gradingResult")
+_RESULT_KEYS = ("provider", "success", "score", "namedScores", "gradingResult")
+"""The members of a result that are kept in the metadata."""
 
 
 def list_results(document: Any) -> Iterator[Mapping[str, Any] | UsageError] | None:
-    """List the results in a document, or ``None`` for one that holds none."""
+    """List the results in a document, each that is none as its error; ``None`` for a document without results."""
     outer = document.get("results") if isinstance(document, dict) else None
     inner = outer.get("results") if isinstance(outer, dict) else None
     return map(_check_result, inner) if isinstance(inner, list) else None
@@ -43,28 +44,30 @@ def is_result(row: Mapping[str, Any]) -> bool:
 
 
 def _check_result(result: Any) -> Mapping[str, Any] | UsageError:
-    fits = isinstance(result, dict) and is_result(result)
-    return result if fits else UsageError(f"a result must be an object with a 'testCase', got {show(result)}")
+    """Return a result, or the error for any other value."""
+    is_valid = isinstance(result, dict) and is_result(result)
+    return result if is_valid else UsageError(f"a result must be an object with a 'testCase', got {show(result)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedResult:
-    """A test with its answer."""
+class AnsweredTest:
+    """A test with its answer, read from a result."""
 
     test: Mapping[str, Any]
+    """The test, with the members of the result that are kept."""
     variables: Mapping[str, Any]
     defaults: Mapping[str, Any]
     """The members of its case where no variable is mapped to them."""
     recorded: Mapping[str, Any]
-    """The cost and the time of the call, by the type of assertion that looks at them."""
+    """The cost and the time of the call, by the type of assertion that checks them."""
 
 
-def open_result(result: Mapping[str, Any]) -> OpenedResult:
-    """Open a result; raises ``UsageError`` for one without an answer.
+def read_result(result: Mapping[str, Any]) -> AnsweredTest:
+    """Read a result as a test with its answer; raise ``UsageError`` for one without an answer.
 
-    Such a result is an error: judged as an empty one, a rubric that only forbids things would pass it.
+    Judged as an empty answer, a rubric that only forbids things would pass it.
     """
-    place = f"test {_number_from_one(result.get('testIdx'))}, prompt {_number_from_one(result.get('promptIdx'))}"
+    case_id = f"test {_number_from_one(result.get('testIdx'))}, prompt {_number_from_one(result.get('promptIdx'))}"
     test = check_test(result["testCase"])
     if isinstance(test, UsageError):
         raise test
@@ -73,40 +76,45 @@ def open_result(result: Mapping[str, Any]) -> OpenedResult:
     error = response.get("error") or (result.get("error") if result.get("failureReason") == _ERROR else None)
     if error or response.get("output") is None:
         reason = f" ({flatten(str(error))[:200]})" if error else ""
-        raise UsageError(f"the result of {place} has no answer{reason}; run it again")
+        raise UsageError(f"the result of {case_id} has no answer{reason}; run it again")
     prompt = result.get("prompt")
     prompt_text = prompt.get("raw") if isinstance(prompt, dict) else prompt
     parts = {"task": prompt_text, "label": _find_label(result.get("gradingResult"))}
     members = {key: value for key, value in parts.items() if value is not None}
-    stated = result.get("vars")
-    variables = stated if isinstance(stated, dict) else {}
-    recorded = {key: result[key] for key in _KEPT if result.get(key) is not None} | {"variables": variables}
-    return OpenedResult(
-        test={**test, **recorded},
+    result_vars = result.get("vars")
+    variables = result_vars if isinstance(result_vars, dict) else {}
+    kept = {key: result[key] for key in _RESULT_KEYS if result.get(key) is not None} | {"variables": variables}
+    return AnsweredTest(
+        test={**test, **kept},
         variables=variables,
-        defaults={"id": place, "content": response["output"], **members},
+        defaults={"id": case_id, "content": response["output"], **members},
         recorded=_find_measures(result, response),
     )
 
 
 def _find_measures(result: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-    """Find what was recorded of the call, by the type of assertion; the time of a cached reply is not the model's."""
+    """Find the cost and the time of the call, by the type of assertion that checks them.
+
+    The time of a cached reply is left out, because it is not the model's.
+    """
     latency = None if response.get("cached") else result.get("latencyMs")
     measures = {"cost": response.get("cost"), "latency": latency}
     return {kind: value for kind, value in measures.items() if value is not None}
 
 
 def _number_from_one(index: Any) -> str:
+    """Write an index as a number from 1; anything but an integer as it is shown in messages."""
     return str(index + 1) if isinstance(index, int) else show(index)
 
 
 def _find_label(grading: Any) -> bool | None:
-    """Find a person's verdict on the answer; that of assertions is no label."""
-    parts = grading.get("componentResults") if isinstance(grading, dict) else None
-    for part in parts if isinstance(parts, list) else ():
-        assertion = part.get("assertion") if isinstance(part, dict) else None
-        if isinstance(assertion, dict) and assertion.get("type") == _BY_PERSON and isinstance(part.get("pass"), bool):
-            return part["pass"]
+    """Find a person's verdict on the answer in a ``gradingResult``; those of other assertions are no labels."""
+    components = grading.get("componentResults") if isinstance(grading, dict) else None
+    for component in components if isinstance(components, list) else ():
+        assertion = component.get("assertion") if isinstance(component, dict) else None
+        is_by_person = isinstance(assertion, dict) and assertion.get("type") == _BY_PERSON
+        if is_by_person and isinstance(component.get("pass"), bool):
+            return component["pass"]
     return None
 
 
@@ -114,11 +122,13 @@ MOST_COMBINATIONS = 1_000
 """Cases that the lists among the variables of one test may stand for."""
 
 
-_APART = frozenset(("vars", "metadata", "providerOutput"))
+_NOT_METADATA = frozenset(("vars", "metadata", "providerOutput"))
+"""The members of a test that become parts of its case, and are not kept as metadata."""
 
-_NOTHING: tuple[Any, ...] = (None, "", [], {})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 NumberedCase = tuple[int, "Case | UsageError"]
+"""The number of a test, from 1, and one of its cases or its error."""
 
 
 def import_promptfoo(
@@ -146,10 +156,11 @@ def import_promptfoo(
     """
     name = os.fspath(path)
     check_path(name)
-    spec, words = read_fields(fields, table=False), check_label_map(label_map)
+    field_options, checked_map = read_fields(fields, table=False), check_label_map(label_map)
     return Dataset(
         lambda notes: _read_cases(
-            name, _Suite(spec=spec, notes=notes, files=Files(root=Path(name).parent), words=words)
+            name,
+            _CaseMaker(fields=field_options, notes=notes, files=Files(root=Path(name).parent), label_map=checked_map),
         ),
         name=name,
         path=name,
@@ -159,7 +170,7 @@ def import_promptfoo(
     )
 
 
-def _read_cases(name: str, suite: _Suite) -> Iterator[NumberedCase]:
+def _read_cases(name: str, maker: _CaseMaker) -> Iterator[NumberedCase]:
     """Yield the cases of each test behind its number, one for each combination of its variables, or its error."""
     number = 0
     for test in _list_items(Path(name)):
@@ -169,57 +180,64 @@ def _read_cases(name: str, suite: _Suite) -> Iterator[NumberedCase]:
             continue
         try:
             if is_result(test):
-                opened = open_result(test)
+                answered = read_result(test)
                 yield (
                     number,
-                    suite.make_case(opened.test, opened.variables, opened.defaults, recorded=opened.recorded),
+                    maker.make_case(answered.test, answered.variables, answered.defaults, recorded=answered.recorded),
                 )
                 continue
-            combined = list(_combine_variables(test))
-            for turn, variables in enumerate(combined, 1):
-                case_id = f"{number}.{turn}" if len(combined) > 1 else str(number)
-                yield number, suite.make_case(test, variables, {"id": case_id})
+            combinations = list(_combine_variables(test))
+            for index, variables in enumerate(combinations, 1):
+                case_id = f"{number}.{index}" if len(combinations) > 1 else str(number)
+                yield number, maker.make_case(test, variables, {"id": case_id})
         except UsageError as error:
             yield number, error
 
 
 def _list_items(path: Path) -> Iterator[Mapping[str, Any] | UsageError]:
+    """Yield the results in a file, else its tests; in place of one that cannot be read, its error.
+
+    Raises ``UsageError``.
+    """
     document = read_document(path) if path.suffix.lower() in {".yaml", ".yml", ".json"} else None
     results = list_results(document)
     yield from list_tests(path, document) if results is None else results
 
 
 def _combine_variables(test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the variables of a test; a list stands for a test with each of its values. Raises ``UsageError``."""
+    """Yield each combination of a test's variables: a list of texts stands for one of its values at a time.
+
+    Raises ``UsageError`` for too many combinations.
+    """
     variables = dict(test.get("vars") or {})
     options = test.get("options")
     if isinstance(options, dict) and options.get("disableVarExpansion"):
         yield variables
         return
-    # As promptfoo does: a list of messages, of numbers or of nothing is one value.
-    lists = {name: value for name, value in variables.items() if isinstance(value, list) and _is_choice(value)}
+    # As promptfoo does: a list that begins with a message or a number, or is empty, is one value.
+    lists = {name: value for name, value in variables.items() if isinstance(value, list) and _is_list_of_texts(value)}
     count = 1
     for value in lists.values():
         count *= len(value)
     if count > MOST_COMBINATIONS:
         raise UsageError(f"its lists of variables make {count:,} tests, and at most {MOST_COMBINATIONS:,} are made")
-    for chosen in product(*lists.values()):
-        yield variables | dict(zip(lists, chosen, strict=True))
+    for values in product(*lists.values()):
+        yield variables | dict(zip(lists, values, strict=True))
 
 
-def _is_choice(value: list[Any]) -> bool:
+def _is_list_of_texts(value: list[Any]) -> bool:
+    """Return whether a list begins with a text."""
     return bool(value) and isinstance(value[0], str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Suite:
-    """The options under which the tests of one file become cases."""
+class _CaseMaker:
+    """Makes cases of the tests of one file, with the caller's options."""
 
-    spec: Fields
+    fields: Fields
     notes: Notes
     files: Files
-    words: LabelMap
-    """The labels that words stand for."""
+    label_map: LabelMap
 
     def make_case(
         self,
@@ -228,55 +246,58 @@ class _Suite:
         defaults: Mapping[str, Any],
         recorded: Mapping[str, Any] | None = None,
     ) -> Case:
-        """Make the case of a test; ``defaults`` are its members where no variable is mapped to them."""
-        members, used = select_mapped(variables, self.spec)
+        """Make the case of a test; ``defaults`` are its members where no variable is mapped to them.
+
+        ``recorded`` are the cost and the time of the call that made the answer.
+        """
+        members, used_names = select_mapped(variables, self.fields)
         members = {**defaults, **members}
         assertions = list(_list_assertions(test.get("assert")))
-        gold = None if "reference" in members else _take_gold(assertions, variables, used, members)
-        others = {name: value for name, value in variables.items() if name not in used}
-        answered = "content" in members or test.get("providerOutput") is not None
+        gold = None if "reference" in members else _take_gold(assertions, variables, used_names, members)
+        others = {name: value for name, value in variables.items() if name not in used_names}
+        has_answer = "content" in members or test.get("providerOutput") is not None
         if "content" not in members:
             members["content"], others = _choose_content(test, others, self.notes)
-        task = others if others and "task" not in members else {}
-        if task:
-            members["task"] = _unwrap_single(task)
+        task_variables = others if others and "task" not in members else {}
+        if task_variables:
+            members["task"] = _unwrap_single(task_variables)
         for value in variables.values():
             if _names_file(value):
                 add_note(self.notes, "variable that names a file, which was not read")
         members["metadata"] = {**_make_metadata(test), **(members.get("metadata") or {})}
-        if not answered:
+        if not has_answer:
             for assertion in assertions:
                 add_note(
                     self.notes, f"assertion {show(assertion.get('type', '$ref'))} not applied: there is no answer yet"
                 )
-            return make_case(map_labels(members, self.words))
+            return make_case(map_labels(members, self.label_map))
         names = Names(
             variables=variables,
-            answer=_find_mapped(self.spec, "content", variables),
-            reference=_find_mapped(self.spec, "reference", variables) or _find_named(gold),
-            task_names=frozenset(task),
+            answer=_find_mapped(self.fields, "content", variables),
+            reference=_find_mapped(self.fields, "reference", variables) or _find_named_variable(gold),
+            task_names=frozenset(task_variables),
             recorded=recorded or {},
         )
         applied = apply_assertions(test, test.get("assert") or (), names, self.files.read_value, gold=gold)
-        return self._add_rubric(members, applied, asserted=bool(test.get("assert")))
+        return self._add_rubric(members, applied, has_assertions=bool(test.get("assert")))
 
-    def _add_rubric(self, members: dict[str, Any], applied: AppliedAssertions, *, asserted: bool) -> Case:
+    def _add_rubric(self, members: dict[str, Any], applied: AppliedAssertions, *, has_assertions: bool) -> Case:
         """Make the case with the rubric of its assertions, and note those that were dropped.
 
-        What its criteria speak of goes into the context, and an output that rules look at becomes text.
+        The variables that its criteria name go into the context, and an output that rules check becomes text.
         """
         for reason in applied.dropped:
             add_note(self.notes, reason)
         if applied.rubric is None:
-            if asserted:
+            if has_assertions:
                 add_note(self.notes, "test none of whose assertions is applied: only the run's own criteria judge it")
-            return make_case(map_labels(members, self.words))
+            return make_case(map_labels(members, self.label_map))
         if applied.context:
             mapped = members.get("context")
             members["context"] = applied.context if mapped is None else {**applied.context, "context": mapped}
         if applied.rubric.has_rules and not isinstance(members["content"], str):
             members["content"] = _write_output(members["content"])
-        return replace(make_case(map_labels(members, self.words)), rubric=applied.rubric)
+        return replace(make_case(map_labels(members, self.label_map)), rubric=applied.rubric)
 
 
 def _write_output(value: Any) -> str:
@@ -285,6 +306,7 @@ def _write_output(value: Any) -> str:
 
 
 def _drop_fractions(value: Any) -> Any:
+    """Convert whole floats within a value to integers, as JavaScript writes them: 1.0 is 1."""
     if isinstance(value, dict):
         return {key: _drop_fractions(member) for key, member in value.items()}
     if isinstance(value, list):
@@ -292,54 +314,64 @@ def _drop_fractions(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
-def _find_mapped(spec: Fields, key: str, variables: Mapping[str, Any]) -> str | None:
-    """Find the variable that is mapped to a part of the case."""
-    paths = [path for (part, inner), path in spec.mapped if part == key and inner is None]
+def _find_mapped(fields: Fields, part: str, variables: Mapping[str, Any]) -> str | None:
+    """Find the name of the variable that is mapped to a part of the case; ``None`` where none is."""
+    paths = [path for (mapped_part, member), path in fields.mapped if mapped_part == part and member is None]
     return paths[0] if paths and paths[0] in variables else None
 
 
-def _find_named(gold: Mapping[str, Any] | None) -> str | None:
+def _find_named_variable(gold: Mapping[str, Any] | None) -> str | None:
+    """Find the name of the variable that is all of an assertion's value; ``None`` for another value or no assertion."""
     value = gold.get("value") if gold is not None else None
     return find_only_variable(parse_template(value)) if isinstance(value, str) else None
 
 
 def _list_assertions(assertions: Any) -> Iterator[dict[str, Any]]:
-    """Yield the assertions of a test, with those of a set; a set with a threshold stays one: not all must hold.
+    """Yield the assertions of a test, and in place of a set the assertions in it.
 
-    Raises ``UsageError``.
+    A set with a threshold is yielded itself, because not all of its assertions must hold. Raises ``UsageError``.
     """
     for assertion in assertions or ():
         if not isinstance(assertion, dict):
             continue
-        kind, parts = assertion.get("type"), assertion.get("assert") or []
-        if not isinstance(kind, str | None) or not isinstance(parts, list):
+        kind, inner = assertion.get("type"), assertion.get("assert") or []
+        if not isinstance(kind, str | None) or not isinstance(inner, list):
             raise UsageError(
                 f"an assertion must have a text as its type and a list as its 'assert', got {show(assertion)}"
             )
         if kind == "assert-set" and assertion.get("threshold") is None:
-            yield from _list_assertions(parts)
+            yield from _list_assertions(inner)
         else:
             yield assertion
 
 
 def _names_file(value: Any) -> bool:
+    """Return whether a value is the address of a file."""
     return isinstance(value, str) and value.startswith("file://")
 
 
 def _take_gold(
-    assertions: list[dict[str, Any]], variables: Mapping[str, Any], used: set[str], members: dict[str, Any]
+    assertions: list[dict[str, Any]], variables: Mapping[str, Any], used_names: set[str], members: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the first assertion with a good answer, and put that answer among ``members`` as the reference."""
+    """Find the first assertion whose value is a known good answer, and set that answer as the reference in ``members``.
+
+    Returns the assertion; ``None`` where there is none. A variable that has the answer is added to ``used_names``.
+    """
     for assertion in assertions:
-        value = _fill_in(assertion.get("value"), variables, used) if assertion.get("type") in GOLD else None
+        value = None
+        if assertion.get("type") in GOLD:
+            value = _fill_reference(assertion.get("value"), variables, used_names)
         if value is not None:
             members["reference"] = value
             return assertion
     return None
 
 
-def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
-    """Fill in the variable that a reference names, and add it to ``used``; ``None`` where more is a template."""
+def _fill_reference(value: Any, variables: Mapping[str, Any], used_names: set[str]) -> Any:
+    """Return the reference that an assertion's value is: the value of a variable that is all of it, or itself.
+
+    Such a variable is added to ``used_names``. ``None`` for the address of a file, and for any other template.
+    """
     if not isinstance(value, str):
         return value
     if _names_file(value):
@@ -349,15 +381,16 @@ def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
     except UsageError:
         return None
     if variable is not None and variable in variables:
-        used.add(variable)  # the answer must not stand in the task, or in what is judged
+        used_names.add(variable)  # the good answer must be neither in the task nor in the content
         return variables[variable]
     return None if is_template(value) else value
 
 
 def _choose_content(test: Mapping[str, Any], others: dict[str, Any], notes: Notes) -> tuple[Any, dict[str, Any]]:
-    """Choose the content of a case, and return it with the variables that are left for its context.
+    """Choose the content of a case, and return it with the variables that are left for its task.
 
-    It is the test's answer; without one, the variables themselves, of which none is left then. Raises ``UsageError``.
+    It is the test's answer; without one, the variables themselves, of which none is left then. Raises ``UsageError``
+    where there is neither.
     """
     if test.get("providerOutput") is not None:
         return test["providerOutput"], others
@@ -373,5 +406,6 @@ def _unwrap_single(variables: Mapping[str, Any]) -> Any:
 
 
 def _make_metadata(test: Mapping[str, Any]) -> dict[str, Any]:
-    recorded = {key: test[key] for key in test if key not in _APART and test[key] not in _NOTHING}
-    return {**(test.get("metadata") or {})} | ({"promptfoo": recorded} if recorded else {})
+    """Make the metadata of a case: the test's own, and under ``promptfoo`` its members that are no part of the case."""
+    others = {key: test[key] for key in test if key not in _NOT_METADATA and test[key] not in _EMPTY}
+    return {**(test.get("metadata") or {})} | ({"promptfoo": others} if others else {})

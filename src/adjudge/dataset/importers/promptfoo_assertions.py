@@ -31,6 +31,7 @@ MOST_ASSERTIONS = 500
 """Assertions of one test, those in sets included."""
 
 _WORDED = ("llm-rubric", "model-graded-closedqa", "g-eval", "factuality", "model-graded-factuality")
+"""The types of assertions that a model scores by words, which become criteria."""
 
 _CODE = "it runs code"
 
@@ -46,6 +47,7 @@ _REASONS: Mapping[str, str] = {
 }
 
 _OTHER = "no rule here means the same"
+"""The reason for a type that is not in ``_REASONS``."""
 
 _MEASURES = {"latency": "latency in ms", "cost": "cost in dollars"}
 """The assertions on what promptfoo records of a call, and what the number is."""
@@ -79,7 +81,11 @@ class Names:
         return text
 
     def locate(self, name: str, context: dict[str, Any]) -> str:
-        """Say where the judge finds a variable: its value may be anybody's words, so it is data and no criterion."""
+        """Return words in place of a variable that say where the judge finds it, and not its value.
+
+        The value may be anybody's words, so it must not become part of a criterion. If it is in no other part of the
+        case, it is added to ``context``.
+        """
         if name == self.answer:
             return "(the content)"
         text = self.read(name)
@@ -95,87 +101,92 @@ class Names:
 
 @dataclass(slots=True, kw_only=True)
 class AppliedAssertions:
-    """The rubric that the assertions of one test are."""
+    """The rubric that was made of the assertions of one test."""
 
     rubric: Rubric | None = None
-    """``None`` where nothing of them could be applied."""
+    """``None`` where no assertion could be applied."""
     context: dict[str, Any] = field(default_factory=dict)
-    """The variables that criteria speak of and that stand nowhere else."""
+    """The variables that criteria name and that are in no other part of the case."""
     dropped: list[str] = field(default_factory=list)
     """The assertions that were not applied, each with the reason in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """An assertion with its part in the whole."""
+class _WeighedAssertion:
+    """An assertion with its weight among all of a test, and how it decides."""
 
     assertion: Mapping[str, Any]
-    place: str
+    number: str
+    """Its number among the assertions of the test, such as ``2``, or ``2.1`` in a set."""
     weight: float
-    least: float | None
-    """The score at which it passes, for one that must pass; ``None`` for one that only counts in the mean."""
+    threshold: float | None
+    """The score at which it passes, where its set says that; ``None``: its own threshold, or the default."""
     gates: bool
+    """True if the test fails when it fails; otherwise it only counts in the mean."""
 
 
 ReadFile = Callable[[str], Any]
+"""Returns the text or the document in the file that an address names."""
 
 
 def apply_assertions(
     test: Mapping[str, Any], assertions: Sequence[Any], names: Names, read_file: ReadFile, *, gold: object = None
 ) -> AppliedAssertions:
-    """Make the rubric that the assertions of a test are.
+    """Make a rubric of the assertions of a test.
 
-    Without a ``threshold`` every assertion must pass, those of weight 0 excepted; with one the weighted mean of their
-    scores must reach it. ``read_file`` gives what a ``file://`` in the suite's folder holds.
+    Without a ``threshold`` of the test every assertion must pass, those of weight 0 excepted; with one the weighted
+    mean of their scores must reach it. ``names`` are the variables that templates may name, ``read_file`` reads a
+    ``file://`` in the suite's folder, and ``gold`` is the assertion whose value is the case's reference.
     """
     applied = AppliedAssertions()
     reason = _explain_inapplicable(test)
     if reason is not None:
         applied.dropped += [_describe_dropped(assertion, reason) for assertion in assertions]
         return applied
-    entries, passing = _arrange_assertions(test.get("threshold"), assertions, applied)
+    weighed, passing_threshold = _weigh_all(test.get("threshold"), assertions, applied)
     criteria: list[Criterion] = []
-    judged: list[Any] = []
-    for entry in entries:
+    model_graded: list[Any] = []
+    for entry in weighed:
+        is_gold = entry.assertion is gold
         try:
-            maker = _Maker(names=names, read_file=read_file, context=applied.context, is_gold=entry.assertion is gold)
-            criterion = maker.make(entry, [assertion.name for assertion in criteria])
+            maker = _CriterionMaker(names=names, read_file=read_file, context=applied.context, is_gold=is_gold)
+            criterion = maker.make(entry, [earlier.name for earlier in criteria])
             check_text(criterion.to_dict())  # JSON can hold half a character, which has no digest
             criteria.append(criterion)
-            judged += [entry.assertion] if criterion.rule is None else []
+            model_graded += [entry.assertion] if criterion.rule is None else []
         except UsageError as error:
             applied.dropped.append(_describe_dropped(entry.assertion, str(error)))
-    if not any(assertion.weight for assertion in criteria):
-        applied.dropped += ["assertion of weight 0 not applied: nothing else is, so it would decide nothing"] * len(
-            criteria
-        )
+    if not any(criterion.weight for criterion in criteria):
+        dropped = "assertion of weight 0 not applied: nothing else is, so it would decide nothing"
+        applied.dropped += [dropped] * len(criteria)
         return applied
-    if judged and any(map(_has_own_prompt, (test.get("options"), *judged))):
+    if model_graded and any(map(_has_own_prompt, (test.get("options"), *model_graded))):
         applied.dropped.append("grading prompt (rubricPrompt) not used: the judge is asked in its own words")
-    if passing is None:
+    if passing_threshold is None:
         applied.rubric = make_gating_rubric("promptfoo", criteria)
     else:
-        applied.rubric = Rubric(name="promptfoo", criteria=criteria, passing_threshold=passing)
+        applied.rubric = Rubric(name="promptfoo", criteria=criteria, passing_threshold=passing_threshold)
     return applied
 
 
-def _has_own_prompt(part: Any) -> bool:
-    """Return whether the options of a test, or an assertion, say in which words the grader is asked."""
-    return isinstance(part, Mapping) and bool(part.get("rubricPrompt"))
+def _has_own_prompt(options: Any) -> bool:
+    """Return whether the options of a test, or an assertion, have their own prompt for the grader."""
+    return isinstance(options, Mapping) and bool(options.get("rubricPrompt"))
 
 
 def _describe_dropped(assertion: Any, reason: str) -> str:
+    """Write that an assertion is not applied, with the reason."""
     kind = assertion.get("type") if isinstance(assertion, Mapping) else None
     return f"assertion {show(kind)} not applied: {reason}"
 
 
 def _explain_inapplicable(test: Mapping[str, Any]) -> str | None:
-    """Explain why none of the assertions of a test can be applied, if that is so."""
+    """Explain why none of the assertions of a test can be applied; ``None`` where they can be."""
     options = test.get("options")
     options = options if isinstance(options, Mapping) else {}
     if test.get("assertScoringFunction"):
         return "the test's score is computed by code (assertScoringFunction)"
-    # A result holds what came out of it, and says so by its ``response``.
+    # A result (it has a ``gradingResult``) has the output as the transform left it.
     if "gradingResult" not in test and any(options.get(key) for key in ("transform", "postprocess")):
         return "the test's output is changed by code (transform); run promptfoo with -o results.json and read that"
     return None
@@ -184,30 +195,33 @@ def _explain_inapplicable(test: Mapping[str, Any]) -> str | None:
 # ---------------------------------------------------------------- sets, weights, thresholds
 
 
-def _arrange_assertions(
+def _weigh_all(
     threshold: Any, assertions: Sequence[Any], applied: AppliedAssertions
-) -> tuple[list[_Entry], float | None]:
-    """Arrange the assertions of a test with their weights, and the mean at which it passes: ``None``, all must.
+) -> tuple[list[_WeighedAssertion], float | None]:
+    """List the assertions of a test, in place of sets those in them, with their weights among all.
 
-    Raises ``UsageError``.
+    Also returns the weighted mean at which the test passes; ``None`` where every assertion must pass. Assertions that
+    cannot be applied are added to those dropped in ``applied``. Raises ``UsageError``.
     """
-    passing = read_threshold(threshold)
-    weighed = list(_weigh_assertions(assertions, applied))
-    sets = [part for part in weighed if part.assertion.get("type") == "assert-set"]
-    deciding = [part for part in weighed if part.weight != 0 or part in sets]
-    if passing is None and len(sets) == len(deciding) == 1 and sets[0].weight > 0:
+    passing_threshold = read_threshold(threshold)
+    numbered = list(_number_assertions(assertions, applied))
+    sets = [entry for entry in numbered if entry.assertion.get("type") == "assert-set"]
+    deciding = [entry for entry in numbered if entry.weight != 0 or entry in sets]
+    if passing_threshold is None and len(sets) == len(deciding) == 1 and sets[0].weight > 0:
         # The set alone decides, so what it must reach is what the test must reach.
-        passing = read_threshold(sets[0].assertion.get("threshold"))
-    entries: list[_Entry] = []
-    for place, assertion, weight in weighed:
+        passing_threshold = read_threshold(sets[0].assertion.get("threshold"))
+    weighed: list[_WeighedAssertion] = []
+    for number, assertion, weight in numbered:
         if assertion.get("type") == "assert-set":
-            entries += _open_set(place, assertion, weight, passing, applied)
+            weighed += _expand_set(number, assertion, weight, passing_threshold, applied)
         else:
-            gates = passing is None and weight != 0
-            entries.append(_Entry(assertion=assertion, place=place, weight=weight, least=None, gates=gates))
-    if len(entries) > MOST_ASSERTIONS:
-        raise UsageError(f"the test has {len(entries):,} assertions, and at most {MOST_ASSERTIONS} are read; split it")
-    return entries, passing
+            gates = passing_threshold is None and weight != 0
+            weighed.append(
+                _WeighedAssertion(assertion=assertion, number=number, weight=weight, threshold=None, gates=gates)
+            )
+    if len(weighed) > MOST_ASSERTIONS:
+        raise UsageError(f"the test has {len(weighed):,} assertions, and at most {MOST_ASSERTIONS} are read; split it")
+    return weighed, passing_threshold
 
 
 def read_threshold(value: Any) -> float | None:
@@ -219,17 +233,17 @@ def read_threshold(value: Any) -> float | None:
     raise UsageError(f"a threshold must be a number from 0 to 1, got {show(value)}; correct the suite")
 
 
-class _Weighed(NamedTuple):
-    """An assertion with its place and its weight among those beside it."""
+class _NumberedAssertion(NamedTuple):
+    """An assertion with its number, from 1, and its weight in one list of assertions."""
 
-    place: str
+    number: str
     assertion: Mapping[str, Any]
     weight: float
 
 
-def _weigh_assertions(assertions: Sequence[Any], applied: AppliedAssertions) -> Iterator[_Weighed]:
-    """Yield the assertions that have a weight; add the others to those dropped in ``applied``, with the reason."""
-    for place, assertion in enumerate(assertions, 1):
+def _number_assertions(assertions: Sequence[Any], applied: AppliedAssertions) -> Iterator[_NumberedAssertion]:
+    """Yield the assertions whose weight is valid; add the others to those dropped in ``applied``, with the reason."""
+    for number, assertion in enumerate(assertions, 1):
         if not isinstance(assertion, Mapping):
             applied.dropped.append(f"assertion {show(assertion)} not applied: it is no mapping")
             continue
@@ -237,30 +251,37 @@ def _weigh_assertions(assertions: Sequence[Any], applied: AppliedAssertions) -> 
         if not is_finite(weight) or weight < 0:
             applied.dropped.append(_describe_dropped(assertion, f"its weight is {show(weight)}"))
             continue
-        yield _Weighed(str(place), assertion, float(weight))
+        yield _NumberedAssertion(str(number), assertion, float(weight))
 
 
-def _open_set(
-    place: str, assertion: Mapping[str, Any], weight: float, passing: float | None, applied: AppliedAssertions
-) -> Iterator[_Entry]:
-    """Yield the assertions of a set, which share its weight; those that cannot be applied are added to ``applied``."""
+def _expand_set(
+    number: str,
+    assertion: Mapping[str, Any],
+    weight: float,
+    passing_threshold: float | None,
+    applied: AppliedAssertions,
+) -> Iterator[_WeighedAssertion]:
+    """Yield the assertions of a set, which share its weight; those that cannot be applied are added to ``applied``.
+
+    A set whose threshold is below 1 is yielded itself where every assertion of the test must pass
+    (``passing_threshold`` is ``None``), because some of its own need not.
+    """
     threshold = read_threshold(assertion.get("threshold"))
-    inner = list(_weigh_assertions(assertion.get("assert") or (), applied))
-    total = sum(part.weight for part in inner)
-    if passing is None and threshold is not None and threshold < 1:
-        yield _Entry(assertion=assertion, place=place, weight=weight, least=None, gates=True)
+    inner = list(_number_assertions(assertion.get("assert") or (), applied))
+    total = sum(entry.weight for entry in inner)
+    if passing_threshold is None and threshold is not None and threshold < 1:
+        yield _WeighedAssertion(assertion=assertion, number=number, weight=weight, threshold=None, gates=True)
         return
-    if not total or any(part.assertion.get("type") == "assert-set" for part in inner):
+    if not total or any(entry.assertion.get("type") == "assert-set" for entry in inner):
         applied.dropped.append(_describe_dropped(assertion, "it is empty, holds a set, or its weights sum to 0"))
         return
-    for number, part, share in inner:
-        gates = passing is None and share != 0
-        yield _Entry(
-            assertion=part,
-            place=f"{place}.{number}",
-            weight=weight * share / total,
-            least=1.0 if threshold is not None and passing is None else None,
-            gates=gates,
+    for inner_number, inner_assertion, inner_weight in inner:
+        yield _WeighedAssertion(
+            assertion=inner_assertion,
+            number=f"{number}.{inner_number}",
+            weight=weight * inner_weight / total,
+            threshold=1.0 if threshold is not None and passing_threshold is None else None,
+            gates=passing_threshold is None and inner_weight != 0,
         )
 
 
@@ -268,16 +289,18 @@ def _open_set(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Maker:
+class _CriterionMaker:
     """Makes the criterion of an assertion."""
 
     names: Names
     read_file: ReadFile
     context: dict[str, Any]
+    """Gets the variables that the criterion names."""
     is_gold: bool
+    """True if the value of the assertion is the case's reference."""
 
-    def make(self, entry: _Entry, used_names: list[str]) -> Criterion:
-        """Make the criterion of an entry; raises ``UsageError`` with why there is none."""
+    def make(self, entry: _WeighedAssertion, used_names: list[str]) -> Criterion:
+        """Make the criterion of an assertion; raise ``UsageError`` with the reason where there is none."""
         assertion = entry.assertion
         stated = assertion.get("type")
         if not isinstance(stated, str):
@@ -285,14 +308,14 @@ class _Maker:
         kind = stated.removeprefix("not-")
         if assertion.get("transform"):
             raise UsageError("it looks at what code makes of the output (transform)")
-        name = self._name_criterion(assertion, entry.place, used_names)
+        name = self._name_criterion(assertion, entry.number, used_names)
         if kind in _WORDED:
             if kind != stated:
                 raise UsageError("it means the opposite of its words; write the opposite as words")
             return self._make_worded(kind, name, entry)
         if kind == "assert-set":
             return self._make_set(name, entry)
-        rule = _share_rule(json.dumps(self._make_rule(assertion)))
+        rule = _parse_rule(json.dumps(self._make_rule(assertion)))
         return Criterion(
             name=name,
             description=f"{stated} of promptfoo.",
@@ -319,7 +342,10 @@ class _Maker:
         return _RULES[kind](self._render_value(value), stated != kind)
 
     def _make_recorded(self, kind: str, assertion: Mapping[str, Any]) -> dict[str, Any]:
-        """Make the rule of a number that promptfoo recorded and a threshold of it. Raises ``UsageError``."""
+        """Make the rule for an assertion that the recorded cost or time is at most its threshold.
+
+        Raises ``UsageError``.
+        """
         threshold: Any = assertion.get("threshold")
         value = self.names.recorded[kind]
         if not is_finite(threshold) or threshold < 0:
@@ -328,33 +354,37 @@ class _Maker:
             raise UsageError(f"what was recorded is {show(value)}, which is no number of at least 0")
         return {"recorded": value, "max": threshold, "measure": _MEASURES[kind]}
 
-    def _make_set(self, name: str, entry: _Entry) -> Criterion:
-        """Make one rule of a set of which not all need hold; what a model would have to say cannot be part of it.
+    def _make_set(self, name: str, entry: _WeighedAssertion) -> Criterion:
+        """Make a criterion with one rule of a set whose assertions need not all hold.
 
-        Raises ``UsageError``.
+        Raises ``UsageError`` if one of them is not applied, also because a model would have to score it.
         """
-        parts = [part for part in entry.assertion.get("assert") or () if isinstance(part, Mapping)]
-        weights: list[Any] = [part.get("weight", 1) for part in parts]
+        inner = [assertion for assertion in entry.assertion.get("assert") or () if isinstance(assertion, Mapping)]
+        weights: list[Any] = [assertion.get("weight", 1) for assertion in inner]
         try:
-            rules = [self._make_rule(part) for part in parts]
+            rules = [self._make_rule(assertion) for assertion in inner]
         except UsageError as error:
             raise UsageError(f"not all of it need hold, and one part of it cannot be applied: {error}") from None
         share = read_threshold(entry.assertion.get("threshold"))
-        rule = {"some_of": rules, "share": share} | (
-            {"weights": weights} if any(weight != 1 for weight in weights) else {}
-        )
+        rule: dict[str, Any] = {"some_of": rules, "share": share}
+        if any(weight != 1 for weight in weights):
+            rule["weights"] = weights
         return Criterion(
             name=name, description="assert-set of promptfoo.", rule=rule, weight=entry.weight, threshold=1.0
         )
 
-    def _name_criterion(self, assertion: Mapping[str, Any], place: str, used_names: list[str]) -> str:
+    def _name_criterion(self, assertion: Mapping[str, Any], number: str, used_names: list[str]) -> str:
+        """Return a name that no other criterion has: the assertion's metric, else its type with its number."""
         metric = assertion.get("metric")
-        plain = isinstance(metric, str) and metric.strip() and not is_template(metric)
-        name = flatten(metric, 100).strip() if plain else f"{assertion['type']} {place}"
-        return name if name not in used_names else f"{name} {place}"
+        has_name = isinstance(metric, str) and metric.strip() and not is_template(metric)
+        name = flatten(metric, 100).strip() if has_name else f"{assertion['type']} {number}"
+        return name if name not in used_names else f"{name} {number}"
 
     def _render_value(self, value: Any) -> Any:
-        """Render a value with its variables, as promptfoo writes them: texts and lists of texts are templates."""
+        """Return the value of an assertion as promptfoo uses it: the file that it names, or its variables filled in.
+
+        Texts and lists of texts are templates; any other value is returned as it is.
+        """
         if isinstance(value, str):
             if value.startswith("file://"):
                 return self.read_file(value)
@@ -363,16 +393,16 @@ class _Maker:
             return [self._render_value(part) if isinstance(part, str) else part for part in value]
         return value
 
-    def _make_worded(self, kind: str, name: str, entry: _Entry) -> Criterion:
+    def _make_worded(self, kind: str, name: str, entry: _WeighedAssertion) -> Criterion:
         """Make the criterion for an assertion that a model scores. Raises ``UsageError``."""
-        least = entry.least
-        if least is None:
-            least = read_threshold(entry.assertion.get("threshold"))
-        least = DEFAULT_THRESHOLD if least is None else least
+        threshold = entry.threshold
+        if threshold is None:
+            threshold = read_threshold(entry.assertion.get("threshold"))
+        threshold = DEFAULT_THRESHOLD if threshold is None else threshold
         if kind in {"llm-rubric", "g-eval"}:
             words = self._read_words(entry.assertion.get("value"), several=kind == "g-eval")
             return Criterion(
-                name=name, weight=entry.weight, description=words, threshold=least if entry.gates else None
+                name=name, weight=entry.weight, description=words, threshold=threshold if entry.gates else None
             )
         if kind == "model-graded-closedqa":
             words, levels = self._read_words(entry.assertion.get("value")), {0.0: "does not meet it", 1.0: "meets it"}
@@ -390,10 +420,15 @@ class _Maker:
         )
 
     def _names_reference(self, value: Any) -> bool:
+        """Return whether a value is just the variable that is the reference."""
         named = find_only_variable(parse_template(value)) if isinstance(value, str) else None
         return named is not None and named == self.names.reference
 
     def _read_words(self, value: Any, *, several: bool = False) -> str:
+        """Read the words of an assertion as a criterion's description.
+
+        With ``several`` the value may be a list of texts. Raises ``UsageError``.
+        """
         texts = value if several and isinstance(value, list) else [value]
         words = "\n".join(self._read_sentence(text) for text in texts).strip()
         if not words:
@@ -401,7 +436,10 @@ class _Maker:
         return words
 
     def _read_sentence(self, value: Any) -> str:
-        """Read the sentence of an assertion, from a file or with its variables filled in. Raises ``UsageError``."""
+        """Read one text of an assertion, or the text of the file that it names. Raises ``UsageError``.
+
+        In place of its variables, the text says where the judge finds them.
+        """
         if _is_code(value):
             raise UsageError(_CODE)
         from_file = isinstance(value, str) and value.startswith("file://")
@@ -413,21 +451,21 @@ class _Maker:
         parts = parse_template(text)
         only = find_only_variable(parts)
         if only is not None:
-            # A suite whose criteria stand in a column of a table: here the variable is the criterion.
+            # In a suite whose criteria are a column of a table, the value of the variable is the criterion itself.
             return self.names.read(only)
         return fill_template(parts, lambda name: self.names.locate(name, self.context))
 
 
 def _explain_kind(stated: str, value: object) -> str:
-    """Explain why an assertion is not applied; of code, with the rule that says the same."""
+    """Explain why an assertion of a type is not applied; for a line of code, name a rule that means the same."""
     reason = _REASONS.get(stated.removeprefix("not-"), _OTHER)
     rule = find_rule(value) if stated in ("javascript", "python") else None
     return reason if rule is None else f"{reason}; the rule {flatten(rule, 200)} says the same"
 
 
 @lru_cache(maxsize=256)
-def _share_rule(spec: str) -> Rule:
-    """Make the rule of a spec in JSON: what a default asserts is the same in every test, and made once."""
+def _parse_rule(spec: str) -> Rule:
+    """Make a rule from its spec in JSON; cached, because assertions of ``defaultTest`` are the same in every test."""
     return rule_from_spec(json.loads(spec))
 
 
@@ -443,7 +481,7 @@ def _is_code(value: Any) -> bool:
 
 
 def write_value(value: Any) -> str:
-    """Write a value as JavaScript does into a text; raises ``UsageError`` for one that is written in another way."""
+    """Write a value as text as JavaScript does; raise ``UsageError`` for one that Python may write otherwise."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -461,6 +499,7 @@ def write_value(value: Any) -> str:
 
 
 def _read_text(value: Any) -> str:
+    """Read the value of an assertion as a text, also a number; raise ``UsageError`` for an empty one, or no text."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         text = write_value(value)
         if text:
@@ -469,6 +508,7 @@ def _read_text(value: Any) -> str:
 
 
 def _read_texts(value: Any) -> list[str]:
+    """Read the value of an assertion as a list of texts, which may be one text with commas. Raises ``UsageError``."""
     if isinstance(value, str):
         value = split_fields(value)
     texts = [write_value(part) for part in value] if isinstance(value, list) else []
@@ -478,26 +518,31 @@ def _read_texts(value: Any) -> list[str]:
 
 
 _FIELD = re.compile(r'[\s,]*(?:"((?:[^"\\]|\\.|"")*)"\s*(?:,|\Z)|([^",\s][^,]*)|\Z)', re.DOTALL)
+"""One text of a list with commas: in quotation marks (the first group), or plain (the second)."""
 
 
 def split_fields(value: str) -> list[str]:
     """Split a value at its commas; texts may be in quotation marks. Raises ``UsageError`` for a broken one."""
     fields: list[str] = []
-    at = 0
-    while at < len(value):
-        match = _FIELD.match(value, at)
+    position = 0
+    while position < len(value):
+        match = _FIELD.match(value, position)
         if match is None:
             raise UsageError("its value has a quotation mark too many or too few")
         quoted, plain = match.groups()
         if quoted is not None:
-            fields.append(re.sub(r'\\(["\\])|""', lambda part: part[1] or '"', quoted))
+            fields.append(re.sub(r'\\(["\\])|""', lambda escape: escape[1] or '"', quoted))
         elif plain is not None:
             fields.append(plain.strip())
-        at = max(match.end(), at + 1)
+        position = max(match.end(), position + 1)
     return fields
 
 
 def _make_contains(value: Any, inverse: bool, *, several: str | None = None, fold: bool = False) -> dict[str, Any]:  # noqa: FBT001
+    """Make the rule of ``contains`` and its like, inverse for ``not-contains``.
+
+    ``several`` is ``any`` or ``all`` for a list of texts of which any or all must be there; ``fold`` ignores case.
+    """
     text: Any = _read_text(value) if several is None else _read_texts(value)
     more = {"as_written": True} | ({"ignore_case": True} if fold else {})
     if inverse:
@@ -506,6 +551,7 @@ def _make_contains(value: Any, inverse: bool, *, several: str | None = None, fol
 
 
 def _make_equals(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    """Make the rule of ``equals``, inverse for ``not-equals``. Raises ``UsageError``."""
     if value is None:
         raise UsageError("it has no value")
     wanted = to_json_value(value) if isinstance(value, dict | list) else write_value(value)
@@ -513,12 +559,14 @@ def _make_equals(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
 
 
 def _make_start(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    """Make the rule of ``starts-with``, inverse for ``not-starts-with``. Raises ``UsageError``."""
     if not isinstance(value, str) or not value:
         raise UsageError("its value is no text, or an empty one")
     return {"starts_with": value} | ({"absent": True} if inverse else {})
 
 
 def _make_regex(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    """Make the rule of ``regex``, inverse for ``not-regex``. Raises ``UsageError`` for a pattern that RE2 lacks."""
     if not isinstance(value, str) or not value:
         raise UsageError("its value is no text, or an empty one")
     return {"regex": translate_regex(value), "as_written": True} | ({"absent": True} if inverse else {})
@@ -542,6 +590,7 @@ def _make_json(value: Any, inverse: bool, *, within: bool = False) -> dict[str, 
 
 
 def _read_schema(text: str) -> Any:
+    """Read a JSON Schema from a text, in YAML as promptfoo does. Raises ``UsageError``."""
     from adjudge.formats.yaml import read_yaml
 
     try:
@@ -581,3 +630,4 @@ _RULES: Mapping[str, Callable[[Any, bool], dict[str, Any]]] = {
     "contains-json": lambda value, inverse: _make_json(value, inverse, within=True),
     "word-count": _make_words,
 }
+"""The functions that make a rule of an assertion's value, by its type; the second argument is true for ``not-...``."""

@@ -1,6 +1,6 @@
-"""The rule that says what a line of code in a suite says, where there is one. The code is read, and never run.
+"""Finding a rule that means the same as an assertion of promptfoo that is a line of code, which is read and never run.
 
-It is only suggested: what becomes of such an assertion is decided in ``promptfoo_assertions.py``.
+The rule is only suggested: such an assertion is not applied (``promptfoo_assertions.py``).
 """
 
 from __future__ import annotations
@@ -26,39 +26,44 @@ _CODE = (
 
 
 def find_rule(value: object) -> str | None:
-    """Find the rule that says the same as a line of JavaScript or Python, as it is written in a rubric's file."""
+    """Find a rule that means the same as a line of JavaScript or Python, as JSON for a rubric's file; else ``None``."""
     if not isinstance(value, str) or len(value) > 2_000:
         return None
     line = value.strip().removeprefix("return ").removesuffix(";").strip()
     for pattern, name in _CODE:
         match = pattern.fullmatch(line)
-        if match is not None and _is_plain(match.groupdict()):
+        if match is not None and _has_same_meaning(match.groupdict()):
             return json.dumps(_make_spec(name, match.groupdict()), ensure_ascii=False)
     return None
 
 
 _ESCAPES = re.compile(r"\\[^dws.bDWS^$()\[\]{}+*?/|-]")
+"""An escape in a regular expression that may mean something else to RE2."""
 
 
-def _is_plain(parts: dict[str, Any]) -> bool:
-    """Return whether a rule would say just the same: no letter that folding hides, nothing that RE2 reads otherwise."""
-    text, pattern = parts.get("text") or "", parts.get("pattern") or ""
-    return not (parts.get("fold") and text != text.lower()) and "(?" not in pattern and not _ESCAPES.search(pattern)
+def _has_same_meaning(groups: dict[str, Any]) -> bool:
+    """Return whether a rule made from these groups of a matched line means just the same as the line.
+
+    It does not if the output is put in lower case and the text is not, or if RE2 may read a pattern otherwise.
+    """
+    text, pattern = groups.get("text") or "", groups.get("pattern") or ""
+    never_matches = bool(groups.get("fold")) and text != text.lower()
+    return not never_matches and "(?" not in pattern and not _ESCAPES.search(pattern)
 
 
-def _make_spec(name: str, parts: dict[str, Any]) -> dict[str, Any]:
-    """Make the spec of a rule from the named groups of the pattern that a line of code matched."""
-    inverse = {"absent": True} if parts.get("not") else {}
-    fold = {"ignore_case": True} if parts.get("fold") or parts.get("flag") else {}
+def _make_spec(name: str, groups: dict[str, Any]) -> dict[str, Any]:
+    """Make the spec of the rule ``name`` from the named groups of the pattern that a line of code matched."""
+    inverse = {"absent": True} if groups.get("not") else {}
+    fold = {"ignore_case": True} if groups.get("fold") or groups.get("flag") else {}
     if name == "length":
-        return {"name": "length", **_make_bounds(parts["sign"], int(parts["number"]))}
+        return {"name": "length", **_make_bounds(groups["sign"], int(groups["number"]))}
     if name == "contains":
-        return {"not_contains" if inverse else "contains": parts["text"], **fold}
-    return {name: parts["pattern"] if name == "regex" else parts["text"], **inverse, **fold}
+        return {"not_contains" if inverse else "contains": groups["text"], **fold}
+    return {name: groups["pattern"] if name == "regex" else groups["text"], **inverse, **fold}
 
 
 def _make_bounds(sign: str, number: int) -> dict[str, int]:
-    """Make the bounds of a length; both of a rule are included."""
+    """Make the ``min`` or ``max`` of a length rule, which the length may reach, from a comparison such as ``< 80``."""
     if sign.startswith("<"):
         return {"max": number if sign == "<=" else max(number - 1, 0)}
     return {"min": number if sign == ">=" else number + 1}

@@ -31,7 +31,7 @@ GOLD = frozenset(
 )
 """Assertions whose value is a known good answer."""
 
-_OTHERS = """
+_OTHER_TYPES = """
 agent-rubric answer-relevance classifier contains contains-all contains-any contains-html contains-json
 contains-sql contains-xml context-faithfulness context-recall context-relevance conversation-relevance cost
 eval finish-reason fn g-eval grade guardrails icontains icontains-all icontains-any is-html is-json is-refusal
@@ -41,9 +41,9 @@ search-rubric select-best skill-used starts-with tool-call-f1 trace-error-spans 
 trace-span-duration trajectory:goal-success trajectory:step-count trajectory:tool-args-match
 trajectory:tool-sequence trajectory:tool-used webhook word-count
 """
-"""The other types of promptfoo 0.121.20: a cell that names none is an answer, which a new type would be taken for."""
+"""The other types of assertions of promptfoo 0.121.20. A table's cell that begins with no known type is an answer."""
 
-_KNOWN = sorted({*GOLD, *_OTHERS.split()}, key=len, reverse=True)
+_KNOWN = sorted({*GOLD, *_OTHER_TYPES.split()}, key=len, reverse=True)
 
 _TYPE = re.compile(
     rf"(?P<type>(?:not-)?(?:{'|'.join(map(re.escape, _KNOWN))}))"
@@ -53,7 +53,7 @@ _TYPE = re.compile(
 
 
 def check_test(test: Any) -> Mapping[str, Any] | UsageError:
-    """Check a test; returns it, or the error for what is none."""
+    """Return a test, or the error for a value that is none."""
     if not isinstance(test, dict):
         return UsageError(f"a test must be a mapping, got {show(test)}")
     if "path" in test and not test.get("vars"):
@@ -85,13 +85,14 @@ def read_test_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _split_list(cell: str) -> list[str]:
+    """Split a cell at its commas; a comma behind a backslash is part of a text."""
     return [part.replace("\\,", ",").strip() for part in re.split(r"(?<!\\),", cell)]
 
 
 def _read_assertion(cell: str) -> dict[str, Any]:
-    """Read ``contains: Paris`` as an assertion; a text that names no type is an answer to be equal to."""
+    """Read a cell such as ``contains: Paris`` as an assertion; a text without a type is an answer to be equal to."""
     match = _TYPE.fullmatch(cell.strip())
-    if match is None and cell.strip().startswith("file://"):  # a function, which is no answer to be equal to
+    if match is None and cell.strip().startswith("file://"):  # a file of code, and no answer
         return {"type": "python" if ".py" in Path(cell).suffix else "javascript", "value": cell.strip()}
     if match is None:
         return {"type": "equals", "value": cell}
@@ -103,37 +104,41 @@ def _read_assertion(cell: str) -> dict[str, Any]:
 
 
 def _is_number(text: str | None) -> bool:
+    """Return whether a text is a number that is written with digits and at most one point."""
     return text is not None and re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) is not None
 
 
 MOST_OF_SCENARIO = 100_000
-"""Tests of one scenario: its settings times its tests, so that a small file could stand for no end of them."""
+"""Tests of one scenario. Its settings are multiplied by its tests, so that a small file could stand for any number."""
 
 _LONGEST_CHAIN = 10
-"""References that lead to one another, so that a circle has an end."""
+"""References that are followed from one to the next; they may lead in a circle."""
 
 _CODE = frozenset((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb"))
+"""The suffixes of files of code."""
 
 _SHEETS = frozenset((".xlsx", ".xls"))
+"""The suffixes of spreadsheets."""
 
 
 Test = Mapping[str, Any]
 
 ReadTests = Iterator[Test | UsageError]
+"""Tests, and errors in place of those that cannot be read."""
 
 
 def read_document(path: Path) -> Any:
-    """Read a file of YAML or JSON; ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them.
+    """Read a file of YAML or JSON; in YAML, ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them.
 
     Raises ``UsageError``.
     """
     from adjudge.formats.json import read_json, to_json_value
     from adjudge.formats.yaml import read_yaml
 
-    plain = path.suffix.lower() == ".json"
-    text = read_whole(str(path), LARGEST_JSON if plain else LARGEST_YAML)
+    is_json = path.suffix.lower() == ".json"
+    text = read_whole(str(path), LARGEST_JSON if is_json else LARGEST_YAML)
     try:
-        if plain:
+        if is_json:
             return read_json(text)
         return to_json_value(read_yaml(text, most=MOST_YAML, few_words=True)[0])
     except (ValueError, RecursionError) as error:
@@ -161,26 +166,31 @@ def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> R
 
     Raises ``UsageError``.
     """
-    base = resolve_reference(document, document.get("defaultTest") or {})
-    if isinstance(base, str):
-        base = files.read_one(base)
-    base = files.open_test(base, path.parent, document)
-    if isinstance(base, UsageError):
-        raise UsageError(f"{path}: defaultTest: {base}")
+    default_test = resolve_reference(document, document.get("defaultTest") or {})
+    if isinstance(default_test, str):
+        default_test = files.read_one(default_test)
+    default_test = files.open_test(default_test, path.parent, document)
+    if isinstance(default_test, UsageError):
+        raise UsageError(f"{path}: defaultTest: {default_test}")
     for test in files.list_tests(document.get("tests"), document):
-        yield test if isinstance(test, UsageError) else merge_default(base, test)
+        yield test if isinstance(test, UsageError) else merge_default(default_test, test)
     for scenario in files.list_scenarios(document):
         tests = list(files.list_tests(scenario.get("tests"), document))
         settings = list(_list_settings(files, scenario, document))
-        if (count := len(settings) * len(tests)) > MOST_OF_SCENARIO:
+        count = len(settings) * len(tests)
+        if count > MOST_OF_SCENARIO:
             raise UsageError(f"a scenario makes {count:,} tests, and at most {MOST_OF_SCENARIO:,} are made; split it")
         for setting, test in product(settings, tests):
-            error = next((part for part in (setting, test) if isinstance(part, UsageError)), None)
-            yield error or merge_default(base, _merge_test(setting, test))
+            if isinstance(setting, UsageError):
+                yield setting
+            elif isinstance(test, UsageError):
+                yield test
+            else:
+                yield merge_default(default_test, _merge_test(setting, test))
 
 
 def _list_settings(files: Files, scenario: Test, document: Any) -> ReadTests:
-    """Yield the settings of a scenario: one or several, written out or in a file."""
+    """Yield the settings of a scenario, with each of which its tests are made: written out, or in a file."""
     config = scenario["config"]
     settings = files.read_one(config) if isinstance(config, str) else config
     for setting in settings if isinstance(settings, list) else [settings]:
@@ -188,6 +198,7 @@ def _list_settings(files: Files, scenario: Test, document: Any) -> ReadTests:
 
 
 def _merge_test(base: Any, test: Any) -> dict[str, Any]:
+    """Merge a test into a base: its members replace those of the base, and its assertions follow those of the base."""
     merged = {**base, **test}
     for key in ("vars", "metadata", "options"):
         if base.get(key) or test.get(key):
@@ -197,14 +208,14 @@ def _merge_test(base: Any, test: Any) -> dict[str, Any]:
 
 
 def merge_default(base: Any, test: Any) -> Test:
-    """Merge ``defaultTest`` into a test, unless it wants no assertions of it."""
+    """Merge a test into ``defaultTest`` (``base``), without the assertions of that one if the test's options say so."""
     options = test.get("options")
-    plain = isinstance(options, dict) and options.get("disableDefaultAsserts") is True
-    return _merge_test({**base, "assert": []} if plain else base, test)
+    leaves_out_assertions = isinstance(options, dict) and options.get("disableDefaultAsserts") is True
+    return _merge_test({**base, "assert": []} if leaves_out_assertions else base, test)
 
 
 def resolve_reference(document: Any, value: Any) -> Any:
-    """Return the target of a ``$ref`` into the same document; anything else as it is."""
+    """Return the value that a ``$ref`` into the same document points to; any other value as it is."""
     for _ in range(_LONGEST_CHAIN):
         address = value.get("$ref") if isinstance(value, dict) else None
         if not isinstance(address, str) or not address.startswith("#/"):
@@ -220,7 +231,7 @@ def resolve_reference(document: Any, value: Any) -> Any:
 
 
 class Files:
-    """The files below one folder; each document is read once."""
+    """The files below one folder that a suite may name; each document is read once."""
 
     def __init__(self, *, root: Path) -> None:
         self.root = root
@@ -245,15 +256,12 @@ class Files:
         """Yield the scenarios of a configuration, written out or in files. Raises ``UsageError``."""
         scenarios = configuration.get("scenarios")
         for entry in scenarios if isinstance(scenarios, list) else [scenarios] if scenarios else []:
-            documents = (
-                [self.read_document(path) for path in self.find_paths(entry)] if isinstance(entry, str) else [entry]
-            )
-            for scenario in (
-                part for content in documents for part in (content if isinstance(content, list) else [content])
-            ):
-                if not isinstance(scenario, dict) or not isinstance(scenario.get("config"), list | str):
-                    raise UsageError(f"a scenario must be a mapping with a list 'config', got {show(scenario)}")
-                yield scenario
+            documents = [entry]
+            if isinstance(entry, str):
+                documents = [self.read_document(path) for path in self.find_paths(entry)]
+            for document in documents:
+                for scenario in document if isinstance(document, list) else [document]:
+                    yield _check_scenario(scenario)
 
     def read_address(self, address: str) -> ReadTests:
         """Yield the tests in the files that an address names. Raises ``UsageError``."""
@@ -265,9 +273,9 @@ class Files:
             yield from self.read_tests(path)
 
     def find_paths(self, address: str) -> Iterator[Path]:
-        """Yield the files that an address names. Raises ``UsageError``."""
+        """Yield the paths of the files that an address names, which may be a pattern. Raises ``UsageError``."""
         for path in self._search.find_files(address.removeprefix("file://")):
-            # A configuration that somebody else wrote must not bring other files of this machine before a model.
+            # A configuration that somebody else wrote must not send other files of this machine to a model.
             try:
                 is_inside = path.resolve().is_relative_to(self._inside)
             except (OSError, ValueError, RuntimeError):  # half of a character, a NUL, or links in a circle
@@ -296,7 +304,10 @@ class Files:
         return self.read_document(path)
 
     def _read_once(self, path: Path, read: Callable[[Path], Any]) -> Any:
-        """Return the content of a file, which is kept. Raises ``UsageError`` for more files than can be kept."""
+        """Return what ``read`` returns for a file, kept from the first time.
+
+        Raises ``UsageError`` for files of more bytes together than may be kept.
+        """
         key = (path.resolve(), path.suffix.lower())
         if key not in self._kept:
             content = read(path)
@@ -361,6 +372,14 @@ class Files:
         return members
 
 
+def _check_scenario(scenario: Any) -> Test:
+    """Return a scenario of a configuration; raise ``UsageError`` for a value that is none."""
+    if not isinstance(scenario, dict) or not isinstance(scenario.get("config"), list | str):
+        raise UsageError(f"a scenario must be a mapping with a list 'config', got {show(scenario)}")
+    return scenario
+
+
 def _is_code(address: str) -> bool:
+    """Return whether an address names a file of code, perhaps with a function in it."""
     name = address.removeprefix("file://")
     return Path(re.split(r"[:#]", name, maxsplit=1)[0]).suffix.lower() in _CODE

@@ -1,6 +1,6 @@
 """Texts with ``{{ variables }}`` as suites write them: names in braces, and nothing of a template language.
 
-What a variable without a value becomes is decided in each importer (``promptfoo.py``: ``_fill_in``).
+The value that replaces a variable is decided in each importer (``promptfoo.py``: ``_fill_reference``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Part = str | Variable
 
 
 def parse_template(text: str) -> tuple[Part, ...]:
-    """Parse a text into words and the variables between them; raises ``UsageError`` for anything more.
+    """Parse a text into plain texts and the variables between them; raise ``UsageError`` for anything more.
 
     Filters, conditions, loops and calls are refused and never evaluated: a suite is data, and what its own tool would
     make of them is not known here.
@@ -47,17 +47,17 @@ def parse_template(text: str) -> tuple[Part, ...]:
 
 
 def is_template(text: str) -> bool:
-    """Return whether a text has anything that a template language would read."""
+    """Return whether a text has a variable in braces, or another sign of a template language."""
     return any(sign in text for sign in _LANGUAGE)
 
 
 def fill_template(parts: tuple[Part, ...], fill: Callable[[str], str]) -> str:
-    """Return the text, with ``fill(name)`` in place of each variable."""
+    """Join the parts of a template to a text, with ``fill(name)`` in place of each variable."""
     return "".join(part if isinstance(part, str) else fill(part.name) for part in parts)
 
 
 def find_only_variable(parts: tuple[Part, ...]) -> str | None:
-    """Find the variable that is all of a text, but for blanks around it; ``None`` for any other text."""
+    """Find the name of the variable that is all of a text, but for blanks around it; ``None`` for any other text."""
     names = [part.name for part in parts if isinstance(part, Variable)]
-    plain = all(not part.strip() for part in parts if isinstance(part, str))
-    return names[0] if plain and len(names) == 1 else None
+    is_rest_blank = all(not part.strip() for part in parts if isinstance(part, str))
+    return names[0] if is_rest_blank and len(names) == 1 else None

@@ -35,9 +35,11 @@ def make_approval_id() -> str:
     A client resumes its request with this id, so it must not be guessable. ``make_id`` is not enough: its random part
     comes from a generator whose output can be predicted from earlier ids.
     """
-    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
-    text = f"{milliseconds:012x}7{rest * 4096 // 1_000_000:03x}{0b10 << 62 | secrets.randbits(62):016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}-{secrets.token_hex(16)}"
+    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    twelve_bits_of_time = nanoseconds * 4096 // 1_000_000
+    variant_and_random = 0b10 << 62 | secrets.randbits(62)
+    digits = f"{milliseconds:012x}7{twelve_bits_of_time:03x}{variant_and_random:016x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}-{secrets.token_hex(16)}"
 
 
 LONGEST_NAME = 200
@@ -74,7 +76,7 @@ class Vote:
 
 
 NO_PLACE = 0
-"""A place where no entry of a ledger stands, for what is not recorded yet: a ledger counts from 1."""
+"""The place of something that is not recorded yet. No entry of a ledger has it, because a ledger counts from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -174,20 +176,20 @@ class Approval:
         if result is not None and (result.id, result.outcome) != (self.result_id, self.outcome):
             raise UsageError(f"approval {self.id} is about result {self.result_id!r} and was given {result.id!r}")
         problem = self._find_contradiction() if self.status == "approved" else None
-        # Held here, no way of counting, of today or tomorrow, approves in the name of somebody who did not.
+        # Checked here, so that no mistake in how votes are counted can approve in the name of somebody who did not.
         if problem is not None:
             raise UsageError(f"approval {self.id} cannot be approved by {self.decided_by}: {problem}")
 
     def _find_contradiction(self) -> str | None:
-        """Say why an approval by whoever approved this cannot be; ``None`` if it can."""
+        """Explain why an approved request cannot be approved by its ``decided_by``; ``None`` if there is no problem."""
         if self.decided_by == "policy":
             return None if self.on_expiry == "approve" else "an expiry approves only with on_expiry='approve'"
         if self.decided_by == "judge":
             passed = self.first is not None and self.first.passed and self.first.decided_by == "judge"
             return None if passed else "the judge that was asked first did not pass it"
-        yes = {vote.by for vote in self.votes if vote.approved and vote.by in self.approvers}
-        enough = len(yes) >= self.required and all(vote.approved for vote in self.votes)
-        return None if enough else f"it needs {self.required} of its approvers and nobody who denied"
+        approved_by = {vote.by for vote in self.votes if vote.approved and vote.by in self.approvers}
+        is_enough = len(approved_by) >= self.required and all(vote.approved for vote in self.votes)
+        return None if is_enough else f"it needs {self.required} of its approvers and nobody who denied"
 
     def __bool__(self) -> bool:
         # Without this every request is true, and `if await approvals.get(...)` takes an open one for a yes.
@@ -208,9 +210,9 @@ class Approval:
     def explain(self) -> str:
         """Explain the state in one line; a reason given by a person may quote the content."""
         if self.status == "open":
-            voted = {vote.by for vote in (*self.votes, *self.pending_votes)}
-            left = ", ".join([name for name in self.approvers if name not in voted]) or "nobody else"
-            state = f"open: {self.missing} of {self.required} still to approve, by {left}"
+            voters = {vote.by for vote in (*self.votes, *self.pending_votes)}
+            remaining_names = ", ".join([name for name in self.approvers if name not in voters]) or "nobody else"
+            state = f"open: {self.missing} of {self.required} still to approve, by {remaining_names}"
             state += "".join([f"; {_explain_pending(vote)}" for vote in self.pending_votes])
             return clean(f"{state}; {self.first_said}" if self.first_said else state, keep_lines=False)
         state = f"{self.status} by {', '.join(self.closed_by) or self.decided_by}"
@@ -218,14 +220,15 @@ class Approval:
 
     def forget(self) -> Approval:
         """Return the same request without what can quote the content."""
-        result, first = _strip(self.result), _strip(self.first)
+        result, first = _drop_quoting_texts(self.result), _drop_quoting_texts(self.first)
         return replace(self, message="", reason="", content=None, texts={}, result=result, first=first)
 
     def erase(self) -> Approval:
         """Return the same request without any text of anybody: what ``forget`` leaves out, metadata and reasons."""
         votes = tuple(replace(vote, reason="", answer="") for vote in self.votes)
         bare = replace(self.forget(), metadata={}, execution=None, votes=votes, pending_votes=())
-        result, first = (None if each is None else replace(each, metadata={}) for each in (bare.result, bare.first))
+        result = None if bare.result is None else replace(bare.result, metadata={})
+        first = None if bare.first is None else replace(bare.first, metadata={})
         return replace(bare, first_said="", closed_because="", answer="", result=result, first=first)
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,8 +248,8 @@ class Approval:
         return f"<Approval {self.id} {self.status}>"
 
 
-def _strip(result: JudgeResult | None) -> JudgeResult | None:
-    """Strip a result of what can quote the content."""
+def _drop_quoting_texts(result: JudgeResult | None) -> JudgeResult | None:
+    """Return a result without the members that can quote the content; ``None`` without a result."""
     if result is None:
         return None
     bare = replace(
@@ -265,9 +268,10 @@ def _strip(result: JudgeResult | None) -> JudgeResult | None:
 
 
 def read_name(name: object, argument: str) -> str:
-    """Read a person's name in composed form (NFC); raise ``UsageError`` for what is no name.
+    """Return a person's name in composed form (NFC); raise ``UsageError`` for a value that is no name.
 
-    Nothing else is made alike: capitals, and letters of other alphabets that only look the same, are other names.
+    Nothing else is normalised: names that differ in capitals, or in letters of other alphabets that only look the
+    same, are different names.
     """
     if not isinstance(name, str):
         raise UsageError(f"{argument} must be a text, got {type(name).__name__}", argument=argument)
@@ -284,11 +288,12 @@ def read_name(name: object, argument: str) -> str:
 
 
 def _explain_pending(vote: Vote) -> str:
+    """Explain a vote that can still be taken back: who gave it, and until when."""
     until = "" if vote.final_at is None else f" until {vote.final_at:%H:%M:%S}Z"
     return f"{vote.by} {'approved' if vote.approved else 'denied'} and can take it back{until}"
 
 
-_ACTION = ("tool", "method", "path")
+_ACTION_MEMBERS = ("tool", "method", "path")
 """Members of the metadata that say what would be done."""
 
 
@@ -296,16 +301,16 @@ def is_alike(approval: Approval, earlier: Approval) -> bool:
     """Return whether people approved an earlier request for the same action, and its content can be compared."""
     if earlier.decided_by != "human" or earlier.content is None or earlier.gate != approval.gate:
         return False
-    return all(approval.metadata.get(name) == earlier.metadata.get(name) for name in _ACTION)
+    return all(approval.metadata.get(name) == earlier.metadata.get(name) for name in _ACTION_MEMBERS)
 
 
 def is_due(approval: Approval, now: datetime) -> bool:
-    """Return whether a request is open and its time is over; the moment itself is over. Count the final votes first."""
+    """Return whether a request is open and its ``expires_at`` is reached or past. Count the final votes before."""
     return approval.status == "open" and approval.expires_at is not None and now >= approval.expires_at
 
 
 def expire(approval: Approval, now: datetime) -> Approval:
-    """Close a request whose time is over: denied, unless approving was asked for by name."""
+    """Close a request that has expired: approved if its ``on_expiry`` is ``"approve"``, otherwise denied."""
     if approval.on_expiry == "approve":
         reason = "it expired, and on_expiry='approve' was asked for"
         return replace(approval, status="approved", decided_by="policy", closed_at=now, closed_because=reason)
@@ -313,7 +318,7 @@ def expire(approval: Approval, now: datetime) -> Approval:
 
 
 def approve_by_judge(approval: Approval, judged: JudgeResult, now: datetime) -> Approval:
-    """A request that the judge approved which was asked before the people."""
+    """Return the request closed as approved by the judge that was asked before the people."""
     return replace(
         approval,
         status="approved",

@@ -36,7 +36,7 @@ from adjudge.guards.approval.approval import (
 )
 from adjudge.guards.approval.completeness import Gap, digest_recorded, find_gaps
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
-from adjudge.guards.approval.first_judge import ask_first, explain_first, saw_attack
+from adjudge.guards.approval.first_judge import ask_first, explain_first, has_attack_warning
 from adjudge.guards.approval.listed import RequestFilters, find_listed_status
 from adjudge.guards.approval.pending_decisions import (
     PendingDecision,
@@ -80,13 +80,13 @@ from adjudge.guards.approval.store import (
     VoteOutcome,
     explain_missing,
     find_ids,
-    find_over,
+    find_overdue,
     find_requests,
     find_time,
     find_unconfirmed,
     find_unforgotten,
     is_planted,
-    list_places,
+    list_proving_places,
     load,
     load_approved_before,
     load_many,
@@ -116,25 +116,28 @@ if TYPE_CHECKING:
 
 
 def make_override_row(approval: Approval) -> dict[str, Any]:
-    """Make a row of a data set of a request that people decided otherwise than the judge.
+    """Make the row of a data set for a request in which people overruled the judge.
 
     ``content`` is left out where it was not kept.
     """
     names = ("result_id", "outcome", "judge", "score", "threshold", "gate", "execution", "closed_at", "override_seq")
-    about: dict[str, Any] = {"approval": approval.id, "subject": approval.subject}
-    about |= {name: to_plain(getattr(approval, name)) for name in names}
-    about["reasons"] = {vote.by: vote.reason for vote in approval.votes}
+    request_facts: dict[str, Any] = {"approval": approval.id, "subject": approval.subject}
+    request_facts |= {name: to_plain(getattr(approval, name)) for name in names}
+    request_facts["reasons"] = {vote.by: vote.reason for vote in approval.votes}
     row: dict[str, Any] = {"id": approval.id}
     if approval.content is not None:
         row["content"] = approval.content
     # What they decided together, and each vote.
     row["label"] = approval.status == "approved"
     row["labels"] = {vote.by: vote.approved for vote in approval.votes}
-    return row | {"metadata": {**to_plain(approval.metadata), **about}}
+    return row | {"metadata": {**to_plain(approval.metadata), **request_facts}}
 
 
 def write_rows(rows: Iterable[dict[str, Any]], path: str | os.PathLike[str]) -> int:
-    """Write rows to a new file that its owner alone can read, and return how many."""
+    """Write rows as JSON lines to a new file that its owner alone can read, and return their number.
+
+    Raises ``UsageError`` for a file that exists or cannot be written; a file that was begun is deleted.
+    """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except OSError as error:
@@ -157,25 +160,25 @@ T = TypeVar("T")
 
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-"""Seconds between two looks of who waits."""
+"""Seconds that ``wait`` pauses before it reads a request again: at first, and at most."""
 
 _MOST_FAILURES = 3
-"""The number of failures of the store in a row after which those who wait are told."""
+"""Failures of the store in a row that ``wait`` survives; it raises the next one."""
 
 _SHORTEST_PART = 4
-"""Characters of an id that may stand for it."""
+"""The fewest characters of an id by which ``find`` finds it."""
 
-_MOST_NOTICED = 20
-"""Requests that are closed by the way, when something else is asked for."""
+_MOST_CLOSED = 20
+"""Requests that are closed at most in passing, by a call that asks for something else."""
 
-KEPT_HELD = 30 * 86_400.0
-"""Seconds for which a ledger that keeps what is held keeps it after the request was closed, unless somebody says."""
+DEFAULT_KEEP_HELD = 30 * 86_400.0
+"""``keep_for`` of a ledger with ``store_content="held"``, in seconds, unless the caller gives another."""
 
-_SWEEP = 60.0
-"""Seconds between two looks for texts whose time is over."""
+_FORGET_INTERVAL = 60.0
+"""Seconds between two searches for requests whose texts are to be forgotten."""
 
-_DRAIN = 10.0
-"""Seconds that closing waits for deliveries."""
+_DRAIN_SECONDS = 10.0
+"""Seconds that ``aclose`` waits for deliveries of the webhook."""
 
 
 class Approvals:
@@ -214,20 +217,20 @@ class Approvals:
             )
         if webhook is not None and not isinstance(webhook, Webhook):
             raise UsageError(f"webhook must be a Webhook, got {type(webhook).__name__}", argument="webhook")
-        self._owns = isinstance(store, str)
+        self._owns_ledger = isinstance(store, str)
         self.ledger = Ledger(store) if isinstance(store, str) else store
         """The ledger that holds every step."""
-        held = KEPT_HELD if self.ledger.store_content == "held" else None
+        default_keep_for = DEFAULT_KEEP_HELD if self.ledger.store_content == "held" else None
         if keep_for is not None:
             check_seconds("keep_for", keep_for, most=LONGEST_TIME)
-        self.keep_for = held if keep_for is None else keep_for
+        self.keep_for = default_keep_for if keep_for is None else keep_for
         """Seconds for which the texts of a closed request are kept; ``None`` is until ``forget``."""
-        self._next_sweep = 0.0
+        self._next_forgetting = 0.0
         self._clock = clock
-        # Only then can the dates of its entries be compared with this clock.
+        # The ledger dates its entries by get_now, so only with that clock can those dates be compared with its times.
         self._shares_clock = clock is get_now
-        self._latest, self._latest_lock = datetime.min.replace(tzinfo=UTC), threading.Lock()
-        self._courier = DeliveryQueue(webhook, make_link=make_link) if webhook is not None else None
+        self._latest_time, self._latest_lock = datetime.min.replace(tzinfo=UTC), threading.Lock()
+        self._delivery_queue = DeliveryQueue(webhook, make_link=make_link) if webhook is not None else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} beside {self.ledger!r}>"
@@ -289,17 +292,19 @@ class Approvals:
             metadata=metadata or {},
         )
         approval, result = make_approval(
-            about, message, content, terms, self._time(), texts=texts or {}, audit=audit or {}
+            about, message, content, terms, self._read_clock(), texts=texts or {}, audit=audit or {}
         )
-        judged = await self._ask_first(approval, result, terms)
-        pending = make_pending_row(self.ledger, about, judged)
+        new_request = await self._ask_first(approval, result, terms)
+        pending_row = make_pending_row(self.ledger, about, new_request)
         approval = await self._run_transaction(
-            lambda step: step.open(judged, result, pending, most_open or {}, planted=planted or {})
+            lambda transaction: transaction.open(
+                new_request, result, pending_row, most_open or {}, planted=planted or {}
+            )
         )
         logger.info("approval %s was requested: %s", approval.id, approval.status)
         if not planted:
             self._announce_state(approval)
-        await self._notice_time()
+        await self._close_some_due()
         return approval.id
 
     def check_request(self, *, has_content: bool = False, **terms: Any) -> None:
@@ -366,7 +371,7 @@ class Approvals:
         check_flag("require_complete", require_complete)
         if undo_seconds != 0:
             check_seconds("undo_seconds", undo_seconds, most=LONGEST_UNDO)
-        await self._load_approval(id)  # so that a mistyped id, or address of a store, makes nothing
+        await self._load_approval(id)  # raises for a mistyped id or store address before a transaction makes tables
         given_vote = GivenVote(
             approval=id,
             by=name,
@@ -378,8 +383,8 @@ class Approvals:
             answer=answer,
             channel=channel,
         )
-        outcome = await self._run_transaction(lambda step: step.vote(given_vote))
-        await self._notice_time()
+        outcome = await self._run_transaction(lambda transaction: transaction.vote(given_vote))
+        await self._close_some_due()
         return await self._finish_vote(outcome, id, name)
 
     async def withdraw(self, id: str, by: str) -> Approval:  # noqa: A002 - as in decide
@@ -394,7 +399,8 @@ class Approvals:
         """
         name = read_name(by, "by")
         await self._load_approval(id)
-        return await self._finish_vote(await self._run_transaction(lambda step: step.withdraw(id, name)), id, name)
+        outcome = await self._run_transaction(lambda transaction: transaction.withdraw(id, name))
+        return await self._finish_vote(outcome, id, name)
 
     async def comment(self, id: str, by: str, text: str) -> None:  # noqa: A002 - as in decide
         """Record what an approver says without deciding; ``history`` returns it.
@@ -411,13 +417,16 @@ class Approvals:
         if not text.strip():
             raise UsageError("a comment needs a text: what the other approvers should know", argument="text")
         approval = await self._load_approval(id)
-        refused = await self._run_transaction(lambda step: step.comment(id, name, text))
-        if refused is not None:
+        refused_because = await self._run_transaction(lambda transaction: transaction.comment(id, name, text))
+        if refused_because is not None:
             problem = f"{name!r} is none of the approvers of {approval.id}; nothing was recorded"
-            raise DecisionRefused(problem, because=refused)
+            raise DecisionRefused(problem, because=refused_because)
 
     async def _finish_vote(self, outcome: VoteOutcome, ident: str, by: str) -> Approval:
-        """Return the request after a vote, announced if it ended; raise what was refused."""
+        """Return the request after a vote or withdrawal, and announce its end if it ended.
+
+        Raises ``DecisionRefused`` for a vote or withdrawal that was refused.
+        """
         if outcome.ended:
             await self._announce_end(outcome.approval)
         if outcome.refused is not None:
@@ -438,12 +447,12 @@ class Approvals:
         """
         pause, failures = _FIRST_PAUSE, 0
         while True:
-            left = pause
+            seconds_left = pause
             try:
                 approval = await self.get(id)
                 if approval.audit:
                     raise UsageError(f"{approval.id} is an audit, whose answer opens nothing; nobody waits for it")
-            except LedgerError:  # hours may be waited for, and a server started anew meanwhile
+            except LedgerError:  # a wait can last hours, and the database server may restart in that time
                 failures += 1
                 if failures > _MOST_FAILURES:
                     raise
@@ -451,9 +460,12 @@ class Approvals:
                 failures = 0
                 if approval.status != "open":
                     break
-                ends = [approval.expires_at, *[vote.final_at for vote in approval.pending_votes]]
-                left = min([(end - self._time()).total_seconds() for end in ends if end is not None], default=pause)
-            await asyncio.sleep(max(0.001, min(pause, left)))
+                deadlines = [approval.expires_at, *[vote.final_at for vote in approval.pending_votes]]
+                seconds_left = min(
+                    [(deadline - self._read_clock()).total_seconds() for deadline in deadlines if deadline is not None],
+                    default=pause,
+                )
+            await asyncio.sleep(max(0.001, min(pause, seconds_left)))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         await self._confirm(approval)
         return ApprovalAnswer(
@@ -462,7 +474,7 @@ class Approvals:
             reason=approval.closed_because,
             judged=approval.first if approval.decided_by == "judge" else None,
             subject=approval.subject,
-            # Empty and not None where there is none: what this asker knows is not to be taken on trust.
+            # Empty and not None where there is none: None would tell the gate not to compare these with its request.
             gate=approval.gate or "",
             request=approval.request or "",
             result_id=approval.result_id,
@@ -528,7 +540,7 @@ class Approvals:
         name = read_name(approver, "approver") if approver is not None else None
         await self.close_due()
         statuses = _list_statuses(status, audits=audits)
-        return tuple([approval async for approval in self._walk(statuses=statuses, approver=name)])
+        return tuple([approval async for approval in self._iterate_requests(statuses=statuses, approver=name)])
 
     async def find_requests(
         self,
@@ -578,11 +590,11 @@ class Approvals:
             most: How many requests are closed at most, each in a transaction of its own; the next call closes the rest.
                 ``None`` is no limit.
         """
-        work = partial(find_over, now=self._time(), shares_clock=self._shares_clock)
+        work = partial(find_overdue, now=self._read_clock(), shares_clock=self._shares_clock)
         ids = (await self._look_up(work) or [])[:most]
         await self._close_due(ids)
-        if self.keep_for is not None and time.monotonic() >= self._next_sweep:
-            self._next_sweep = time.monotonic() + _SWEEP
+        if self.keep_for is not None and time.monotonic() >= self._next_forgetting:
+            self._next_forgetting = time.monotonic() + _FORGET_INTERVAL
             await self.forget_due(most=most)
         return len(ids)
 
@@ -610,8 +622,10 @@ class Approvals:
         """
         check_text_length("after", after, 1_000)
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
-        await self._notice_time()
-        return tuple(await self._look_up(partial(read_queue, filters=filters, now=self._time(), after=after)) or ())
+        await self._close_some_due()
+        return tuple(
+            await self._look_up(partial(read_queue, filters=filters, now=self._read_clock(), after=after)) or ()
+        )
 
     async def list_places(
         self,
@@ -626,8 +640,8 @@ class Approvals:
     ) -> QueuePlaces:
         """Return the ids of the open requests that somebody sees, in an order, and which of them wait for them.
 
-        As ``list_queue`` in all else, and several times as fast: it tells nothing but the order. Call ``close_due``
-        before.
+        It selects requests as ``list_queue`` does and is several times as fast, because it returns only ids. Call
+        ``close_due`` before.
 
         Args:
             reader: Who looks at the queue, and what they may see.
@@ -640,7 +654,7 @@ class Approvals:
         """
         check_text_length("after", after, 1_000)
         filters = _read_filters(agent=agent, customer=customer, gate=gate, words=words)
-        work = partial(read_places, filters=filters, reader=reader, order=order, now=self._time(), after=after)
+        work = partial(read_places, filters=filters, reader=reader, order=order, now=self._read_clock(), after=after)
         return await self._look_up(work) or QueuePlaces()
 
     async def count_queue(self, reader: QueueReader) -> tuple[int, datetime | None]:
@@ -651,8 +665,9 @@ class Approvals:
         Args:
             reader: Who looks at the queue, and what they may see.
         """
-        number, first = await self._look_up(partial(count_queue, reader=reader, now=self._time())) or (0, None)
-        return number, None if first is None else datetime.fromisoformat(first)
+        work = partial(count_queue, reader=reader, now=self._read_clock())
+        count, first_expiry = await self._look_up(work) or (0, None)
+        return count, None if first_expiry is None else datetime.fromisoformat(first_expiry)
 
     async def list_choices(self, reader: QueueReader, *, most: int = 100) -> QueueChoices:
         """Return the gates and agents of the open requests that somebody sees, at most so many of each.
@@ -661,7 +676,7 @@ class Approvals:
             reader: Who looks at the queue, and what they may see.
             most: The most gates, and the most agents.
         """
-        work = partial(list_choices, reader=reader, now=self._time(), most=most)
+        work = partial(list_choices, reader=reader, now=self._read_clock(), most=most)
         return await self._look_up(work) or QueueChoices()
 
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
@@ -687,8 +702,8 @@ class Approvals:
             by: The name of the approver.
         """
         name = read_name(by, "by")
-        await self._notice_time()
-        work = partial(find_undoable, by=name, now=self._time())
+        await self._close_some_due()
+        work = partial(find_undoable, by=name, now=self._read_clock())
         return tuple(await self._look_up(work) or ())
 
     async def list_decided(
@@ -714,7 +729,7 @@ class Approvals:
             most: How many ids are returned at most.
         """
         name = read_name(by, "by")
-        await self._notice_time()
+        await self._close_some_due()
         work = partial(
             find_decided, by=name, approved=approved, since=since, gates=gates, skip=max(0, skip), most=max(0, most)
         )
@@ -743,8 +758,8 @@ class Approvals:
             gates: Only requests of these gates; ``None`` counts all, those of no gate included.
         """
         name = read_name(approver, "approver")
-        await self._notice_time()
-        return await self._look_up(partial(count_open, approver=name, gates=gates, now=self._time())) or 0
+        await self._close_some_due()
+        return await self._look_up(partial(count_open, approver=name, gates=gates, now=self._read_clock())) or 0
 
     async def count_open_by_gate(self, approver: str, *, gates: Collection[str] | None = None) -> dict[str | None, int]:
         """Count as ``count_open`` does, by the names of the gates that have any; ``None`` is those of no gate.
@@ -754,8 +769,8 @@ class Approvals:
             gates: Only requests of these gates; ``None`` is all, those of no gate included.
         """
         name = read_name(approver, "approver")
-        await self._notice_time()
-        work = partial(count_open_by_gate, approver=name, gates=gates, now=self._time())
+        await self._close_some_due()
+        work = partial(count_open_by_gate, approver=name, gates=gates, now=self._read_clock())
         return await self._look_up(work) or {}
 
     async def history(self, id: str | Approval) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
@@ -778,13 +793,14 @@ class Approvals:
         """
         approval = await self._load_approval(id)
         judged_with = await self._look_up(partial(load_judged_with, ident=approval.id))
-        return find_gaps(approval, await self._look_up(partial(read_shown, approval=approval)), judged_with)
+        recorded_digest = await self._look_up(partial(read_shown, approval=approval))
+        return find_gaps(approval, recorded_digest, judged_with)
 
     async def find_earlier(self, id: str | Approval) -> Approval | None:  # noqa: A002 - as in decide
         """Return the last request like this one that people approved before it, with its content; ``None`` without one.
 
-        It is of the same gate and, where they say so in their metadata, of the same tool, HTTP method and path. One
-        that the ledger does not confirm is passed over.
+        It has the same gate and, in its metadata, the same tool, HTTP method and path. A request that the ledger does
+        not confirm is skipped.
 
         Args:
             id: The id of the request, or the request as it was read.
@@ -802,8 +818,9 @@ class Approvals:
         return None
 
     async def _was_changed(self, approval: Approval) -> bool:
-        recorded = await self._look_up(partial(read_shown, approval=approval))
-        return recorded is None or recorded != digest_recorded(approval)
+        """Return whether a request differs from what the ledger's entry of it digests, or has no such digest."""
+        recorded_digest = await self._look_up(partial(read_shown, approval=approval))
+        return recorded_digest is None or recorded_digest != digest_recorded(approval)
 
     async def compute_figures(self, by: str, *, since: datetime | None = None) -> ReviewerFigures:
         """Compute how one reviewer decided, from the ledger.
@@ -870,11 +887,13 @@ class Approvals:
         """
         if status is not None:
             check_choice("status", status, STATUSES)
-        idents: Iterable[str] | None = None
+        ids: Iterable[str] | None = None
         with suppress(UsageError):  # there is no ledger yet, so nothing waits
-            idents = await self._look_up(partial(list_unused, gate=gate))
-        stored = [await self.pending(ident) for ident in idents or ()]
-        return tuple([each for each in stored if each is not None and status in (None, each.approval.status)])
+            ids = await self._look_up(partial(list_unused, gate=gate))
+        decisions = [await self.pending(ident) for ident in ids or ()]
+        return tuple(
+            [decision for decision in decisions if decision is not None and status in (None, decision.approval.status)]
+        )
 
     async def use(self, decision: Decision) -> int | None:
         """Record a decision that an approval allowed, mark the approval as used, and return the entry's place.
@@ -889,7 +908,7 @@ class Approvals:
         """
         if not decision.allowed or decision.approval_id is None:
             raise UsageError(f"only a decision that an approval allowed uses it; this one is {decision.explain()}")
-        return await self._run_transaction(lambda step: step.use(decision))
+        return await self._run_transaction(lambda transaction: transaction.use(decision))
 
     # ---------------------------------------------------------------- afterwards
 
@@ -904,7 +923,7 @@ class Approvals:
         if (await self.get(id)).status == "open":
             raise UsageError(f"approval {id} is open, and people have to read it; decide it first")
 
-        return await self._run_transaction(lambda step: step.forget(id))
+        return await self._run_transaction(lambda transaction: transaction.forget(id))
 
     async def forget_due(self, *, most: int | None = None) -> int:
         """Forget the requests that were closed more than ``keep_for`` seconds ago, and return how many there were.
@@ -916,10 +935,10 @@ class Approvals:
         """
         if self.keep_for is None:
             return 0
-        before = self._time() - timedelta(seconds=self.keep_for)
-        # Another clock may stand at any other time than the entries' dates, so these then say nothing of what is due.
-        recorded = before if self._shares_clock else None
-        ids = await self._look_up(partial(find_unforgotten, recorded=recorded, closed=before, most=most)) or []
+        closed_by = self._read_clock() - timedelta(seconds=self.keep_for)
+        # Entries are dated by get_now. With another clock, their dates cannot tell which requests are due.
+        recorded_by = closed_by if self._shares_clock else None
+        ids = await self._look_up(partial(find_unforgotten, recorded=recorded_by, closed=closed_by, most=most)) or []
         for ident in ids:
             await self._run_transaction(partial(ApprovalTransaction.forget, ident=ident))
         return len(ids)
@@ -930,7 +949,7 @@ class Approvals:
         ``label`` is their decision, ``labels`` the vote of each. ``content`` is there if it was stored; its digest is
         always in ``metadata`` as ``subject``.
         """
-        async for approval in self._walk(overrides=True):
+        async for approval in self._iterate_requests(overrides=True):
             yield make_override_row(approval)
 
     async def export_labels(self, path: str | os.PathLike[str]) -> int:
@@ -952,16 +971,16 @@ class Approvals:
         """
         from adjudge.dataset.label import Label
 
-        async for approval in self._walk(overrides=True):
+        async for approval in self._iterate_requests(overrides=True):
             for vote in approval.votes:
                 label = {"value": vote.approved, "at": vote.at, "comment": vote.reason or None}
                 yield Label(case=approval.id, rater=vote.by, kind="override", **label)
 
     async def aclose(self) -> None:
         """Wait up to 10 seconds for webhook deliveries, and close the ledger if it was opened here."""
-        if self._courier is not None:
-            await self._courier.drain(_DRAIN)
-        if self._owns:
+        if self._delivery_queue is not None:
+            await self._delivery_queue.drain(_DRAIN_SECONDS)
+        if self._owns_ledger:
             await self.ledger.aclose()
 
     async def __aenter__(self) -> Self:
@@ -973,40 +992,49 @@ class Approvals:
     # ---------------------------------------------------------------- within
 
     async def _ask_first(self, approval: Approval, result: JudgeResult, terms: RequestTerms) -> Approval:
-        """Ask the judge that answers first, and return the request after that, which nobody has seen yet."""
+        """Ask the judge that may answer a new request before people, and return the request with its result.
+
+        The request is returned as approved if that judge approves it in time, and unchanged if the terms name no judge.
+        """
         if terms.first is None:
             return approval
-        if saw_attack(result):
-            # Whoever tampered with one judge may have written for the next one.
+        if has_attack_warning(result):
+            # Whoever tampered with one judge may have written a text that tampers with the next one too.
             return replace(approval, first_said="no judge was asked, since the result warns of tampering")
-        judged = await ask_first(terms.first, approval, seconds=terms.seconds)
-        approves, explanation = explain_first(judged)
-        now = self._time()
+        first_result = await ask_first(terms.first, approval, seconds=terms.seconds)
+        approves, explanation = explain_first(first_result)
+        now = self._read_clock()
         is_late = is_due(approval, now)
-        approval = replace(
-            approval, first=judged, first_said=f"{explanation}, too late" if approves and is_late else explanation
-        )
-        return approve_by_judge(approval, judged, now) if approves and not is_late else approval
+        first_said = f"{explanation}, too late" if approves and is_late else explanation
+        approval = replace(approval, first=first_result, first_said=first_said)
+        return approve_by_judge(approval, first_result, now) if approves and not is_late else approval
 
-    async def _close_due(self, due: Iterable[str]) -> None:
-        """Count final votes and close what is over, each in a transaction that looks again: somebody else may have."""
-        for ident in due:
+    async def _close_due(self, ids: Iterable[str]) -> None:
+        """Count the final votes of these requests, close the expired ones, and announce each that ended.
+
+        Each request has a transaction of its own, which reads it again: another process may have closed it meanwhile.
+        """
+        for ident in ids:
             ended = await self._run_transaction(partial(ApprovalTransaction.close_due, ident=ident))
             if ended is not None:
                 await self._announce_end(ended)
 
     async def _confirm(self, approval: Approval) -> None:
-        """Raise unless the ledger holds all of it: whoever can write the table could approve what he likes."""
+        """Raise an error unless the ledger's entries confirm a closed request: its terms, its votes and its end.
+
+        The table alone proves nothing, because anybody who can write the database could approve a request in it.
+        Raises ``UsageError`` if one of the entries was erased, and ``LedgerError`` if they say something else.
+        """
         entries = {}
-        for seq in list_places(approval):
+        for seq in list_proving_places(approval):
             with suppress(UsageError):  # there is no such entry, or it cannot be read
                 entries[seq] = await self.ledger.read(seq)
-        erased = next((seq for seq, entry in sorted(entries.items()) if entry.payload is None), None)
-        if erased is not None:
-            raise UsageError(
-                f"what approval {approval.id} is about was erased (entry {erased} of the ledger), so it opens nothing; "
-                "put the content through the gate again"
-            )
+        for seq, entry in sorted(entries.items()):
+            if entry.payload is None:
+                raise UsageError(
+                    f"what approval {approval.id} is about was erased (entry {seq} of the ledger), so it opens "
+                    "nothing; put the content through the gate again"
+                )
         problem = find_unconfirmed(approval, entries)
         if problem is not None:
             raise LedgerError(
@@ -1014,7 +1042,7 @@ class Approvals:
                 "`adjudge ledger verify` shows whether the ledger was changed"
             )
 
-    async def _walk(
+    async def _iterate_requests(
         self, *, statuses: Collection[str] | None = None, overrides: bool = False, approver: str | None = None
     ) -> AsyncIterator[Approval]:
         """Yield every request that meets the conditions, loaded page by page; ``None`` is no condition."""
@@ -1039,13 +1067,15 @@ class Approvals:
         return approval
 
     async def _look_up(self, work: Callable[[Connection], T]) -> T | None:
-        """Read from the tables of requests; ``None`` before the first request was made."""
+        """Run a read of the tables of requests, and return its result; ``None`` before the first request was made."""
         return await self.ledger.look(work, tables=make_tables())
 
     async def _run_transaction(self, work: Callable[[ApprovalTransaction], T]) -> T:
-        """Run work in a transaction of the ledger, and return its result."""
+        """Run a change of the tables and the ledger in one transaction, and return its result."""
         return await self.ledger.transact(
-            lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction, self._shares_clock)),
+            lambda transaction: work(
+                ApprovalTransaction(self.ledger, self._read_clock, transaction, shares_clock=self._shares_clock)
+            ),
             tables=make_tables(),
         )
 
@@ -1055,8 +1085,8 @@ class Approvals:
         Args:
             monitor: What the audits show.
         """
-        if self._courier is not None:
-            self._courier.send_monitor(monitor)
+        if self._delivery_queue is not None:
+            self._delivery_queue.send_monitor(monitor)
 
     def announce_unchecked_call(self, run_id: str, call_id: str, /) -> None:
         """Notify the webhook, if there is one, that a call was made which nobody had checked as it was made.
@@ -1065,45 +1095,50 @@ class Approvals:
             run_id: The id of the agent's run.
             call_id: The id of the call in it.
         """
-        if self._courier is not None:
-            self._courier.send_call(run_id, call_id)
+        if self._delivery_queue is not None:
+            self._delivery_queue.send_call(run_id, call_id)
 
     async def _announce_end(self, approval: Approval) -> None:
+        """Log that a request ended, and notify the webhook, except of an audit whose content was planted."""
         logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)
-        is_announced_audit = self._courier is not None and approval.audit
+        is_announced_audit = self._delivery_queue is not None and approval.audit
         if not (is_announced_audit and await self._look_up(partial(is_planted, ident=approval.id))):
             self._announce_state(approval)
 
     def _announce_state(self, approval: Approval) -> None:
-        if self._courier is not None:
-            self._courier.send(find_event(approval), approval)
+        """Notify the webhook, if there is one, that a request was opened or closed."""
+        if self._delivery_queue is not None:
+            self._delivery_queue.send(find_event(approval), approval)
 
     async def _find_time(self, approval: Approval) -> datetime:
-        now = self._time()
+        """Find what time it is for a request: now, or later if the ledger shows that the clock was set back since."""
+        now = self._read_clock()
         if not self._shares_clock:
             return now
         work = partial(find_time, approval=approval, now=now)
         return await self._look_up(work) or now
 
-    async def _notice_time(self) -> None:
-        """Close some of what is over: where nothing is written down, it opens again when the clock is set back.
+    async def _close_some_due(self) -> None:
+        """Close up to 20 of the requests that have expired.
 
-        Some are enough. Each leaves an entry in the ledger, and the date of that entry closes the others.
+        Unless something is recorded, an expired request would be open again if the clock were set back. Some are
+        enough: each leaves an entry in the ledger, and the date of that entry proves that the others have expired too.
         """
-        await self.close_due(most=_MOST_NOTICED)
+        await self.close_due(most=_MOST_CLOSED)
 
-    def _time(self) -> datetime:
+    def _read_clock(self) -> datetime:
         """Return the time in UTC, which never goes back. Raises ``UsageError`` for a clock without a zone."""
         now = self._clock()
         if now.tzinfo is None:
             raise UsageError("the clock of approvals gives times without a zone; use datetime.now(timezone.utc)")
-        # Never back: a request whose time was over would be open again, and could be approved.
+        # Never back: an expired request would be open again, and could be approved.
         with self._latest_lock:
-            self._latest = max(self._latest, now.astimezone(UTC))
-            return self._latest
+            self._latest_time = max(self._latest_time, now.astimezone(UTC))
+            return self._latest_time
 
 
 def _read_filters(*, words: str = "", **texts: str | None) -> RequestFilters:
+    """Make the filters of a list of requests; raises ``UsageError`` for a text that no store can hold."""
     for name, text in texts.items():
         if text is not None:
             check_text_length(name, text, 1_000)
@@ -1111,18 +1146,19 @@ def _read_filters(*, words: str = "", **texts: str | None) -> RequestFilters:
 
 
 def _list_statuses(status: Status | None, *, audits: bool) -> tuple[str, ...]:
-    """List how the table has a status, or all of them: of requests that something waits for, or of audits."""
-    return tuple(find_listed_status(each, is_audit=audits) for each in (STATUSES if status is None else (status,)))
+    """List the values that the table's status column has for a status, or for all; audits have values of their own."""
+    statuses = STATUSES if status is None else (status,)
+    return tuple(find_listed_status(name, is_audit=audits) for name in statuses)
 
 
 def _keep_storable(ids: Iterable[str]) -> Sequence[str]:
-    """The ids that some store can hold: others are no ids, and some stores raise when they are asked for them."""
+    """Return the ids that every store can hold. No request has another one, and some stores raise when asked for it."""
     return [ident for ident in ids if can_store(ident)]
 
 
-def _explain_refusal(approval: Approval, by: str, refused: RefusedBecause) -> str:
+def _explain_refusal(approval: Approval, by: str, because: RefusedBecause) -> str:
     """Explain a refused vote in one sentence; for every reason but ``final`` it adds that the attempt is recorded."""
-    sentences = {
+    sentence = {
         "unauthorised": f"{by!r} is none of the approvers of {approval.id}",
         "double": f"{by!r} has decided {approval.id} already, and nobody decides twice",
         "closed": f"approval {approval.id} is closed: {approval.status} by {', '.join(approval.closed_by)}",
@@ -1130,5 +1166,5 @@ def _explain_refusal(approval: Approval, by: str, refused: RefusedBecause) -> st
         "incomplete": f"approval {approval.id} does not show all that would be approved; it can be denied",
         "changed": f"approval {approval.id} is not what was shown and recorded, so it cannot be approved; look again",
         "final": f"{by!r} has no vote on {approval.id} that can still be taken back",
-    }[refused]
-    return sentences if refused == "final" else f"{sentences}; the attempt is recorded"
+    }[because]
+    return sentence if because == "final" else f"{sentence}; the attempt is recorded"

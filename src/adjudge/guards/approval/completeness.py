@@ -17,7 +17,7 @@ from adjudge.guards.approval.approval import Approval
 GapKind = Literal["missing", "cut", "changed", "unconfirmed"]
 
 _CUT = " …"
-"""The end of a text of ours that was cut when the request was made."""
+"""The end of a text that adjudge wrote, and cut when it made the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,9 @@ class Gap:
 def digest_shown(approval: Approval) -> str:
     """Digest all that a request shows, as sorted JSON: message, content, task, context, result, what they are bound to.
 
-    Who may decide and how many of them is not in it: the ledger's entry says that in full, and ``wait`` compares it.
-    A page sends back the digest of what it showed. Whoever answers an audit is not told which result it is about, as
-    that would tell an audit that was planted.
+    It leaves out who may decide and how many of them: the ledger's entry has these, and ``wait`` compares them. A page
+    sends back the digest of what it showed. For an audit it leaves out the result's id as well, by which people could
+    tell an audit whose content was made up.
 
     Args:
         approval: The request.
@@ -46,14 +46,17 @@ def digest_shown(approval: Approval) -> str:
 
 
 def digest_recorded(approval: Approval) -> str:
-    """Digest a request as the ledger's entry of it does: as ``digest_shown``, and an audit with its result's id."""
+    """Digest what a request shows, with the id of the result that it is about, for the ledger's entry of the request.
+
+    For an audit, ``digest_shown`` leaves that id out, because people who answer an audit must not learn it.
+    """
     names = ("id", "message", "reason", "content", "subject", "result_id", "outcome", "request", "gate", "first_said")
     members = {name: getattr(approval, name) for name in names}
     results = {"result": approval.result, "first": approval.first}
     members |= {name: None if result is None else result.to_dict() for name, result in results.items()}
-    # Only where there are any: requests that were made before they were kept have the same digest as then.
+    # Only where there are any: requests of versions that did not keep these texts must still have the same digest.
     members |= {"texts": dict(approval.texts)} if approval.texts else {}
-    # Not as the ledger encodes a payload: that has a size limit, and a long content must still be asked about.
+    # Not encoded as a ledger's payload, which has a size limit: people must be able to decide about a long content too.
     return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
 
 
@@ -62,28 +65,28 @@ def find_gaps(
 ) -> tuple[Gap, ...]:
     """Find what is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
 
-    ``recorded`` is the digest of what people are shown as the ledger's entry of the request has it; ``None`` where the
-    entry has none, or cannot be read. ``judged_with`` are the digests of task, context and reference that a gate
-    judged it with; ``None`` where no gate asks.
+    ``recorded`` is the digest in the ledger's entry of the request; ``None`` if the entry has none or was erased.
+    ``judged_with`` are the digests of task, context and reference that a gate judged the content with; ``None`` if no
+    gate asks.
     """
-    gaps = [_find_content_gap(approval), *_list_text_gaps(approval, judged_with or {})]
+    gaps = [_find_content_gap(approval), *_list_context_gaps(approval, judged_with or {})]
     if approval.result is None and not approval.audit:
         problem = "The judge's result could not be kept, so its reasons are missing."
-        gaps.append(Gap(kind="missing", what=problem, remedy=_AGAIN))
+        gaps.append(Gap(kind="missing", what=problem, remedy=_CHECK_AGAIN))
     if approval.reason.endswith(_CUT):
-        gaps.append(Gap(kind="cut", what="The reason why people are asked is cut off.", remedy=_AGAIN))
+        gaps.append(Gap(kind="cut", what="The reason why people are asked is cut off.", remedy=_CHECK_AGAIN))
     if recorded is None:
         problem = "The ledger does not say what people are shown: the entry of the request was erased."
-        gaps.append(Gap(kind="unconfirmed", what=problem, remedy=_AGAIN))
+        gaps.append(Gap(kind="unconfirmed", what=problem, remedy=_CHECK_AGAIN))
     elif recorded != digest_recorded(approval):
         problem = "What is stored is not what the ledger says people were asked: it was changed since."
         gaps.append(Gap(kind="changed", what=problem, remedy="Deny it, and find out who can write to the database."))
     return tuple([gap for gap in gaps if gap is not None])
 
 
-_AGAIN = "Put the content through the gate again."
+_CHECK_AGAIN = "Put the content through the gate again."
 
-_KEEP = "Make the request again with its content: Approvals.request(..., content=...)."
+_REQUEST_AGAIN = "Make the request again with its content: Approvals.request(..., content=...)."
 
 _KEEP_IN_GATE = (
     "Let the gate keep it (show_content = true under [approvals] of adjudge.toml, or the same argument of Gate), and "
@@ -91,21 +94,25 @@ _KEEP_IN_GATE = (
 )
 
 
-def _list_text_gaps(approval: Approval, judged_with: Mapping[str, str]) -> list[Gap]:
-    """List what it was judged with and nobody can read. A text that was redacted is none: the judge read it so too."""
-    if approval.content is None:  # said of the content already, and of all of it
+def _list_context_gaps(approval: Approval, judged_with: Mapping[str, str]) -> list[Gap]:
+    """List the gaps for task, context and reference: those that it was judged with, and that are not kept.
+
+    ``judged_with`` has their digests by their names. They are not compared: a text that was redacted is no gap, because
+    the judge read it redacted too.
+    """
+    if approval.content is None:  # then _find_content_gap says already that nothing can be read
         return []
     missing = [name for name in judged_with if name not in approval.texts]
     problem = "The {} with which it was judged is not kept with the request, so nobody can read it."
-    return [Gap(kind="missing", what=problem.format(name), remedy=_AGAIN) for name in missing]
+    return [Gap(kind="missing", what=problem.format(name), remedy=_CHECK_AGAIN) for name in missing]
 
 
 def _find_content_gap(approval: Approval) -> Gap | None:
-    """Find the gap of the content: missing, or other than what was judged; ``None`` where there is none."""
+    """Find the gap of the content: missing, or different from what was judged; ``None`` if there is no gap."""
     if approval.content is None:
         problem = "The content is not kept with the request, so nobody can read what would be approved."
-        return Gap(kind="missing", what=problem, remedy=_KEEP if approval.gate is None else _KEEP_IN_GATE)
-    # What an audit shows redacted is what the judge read too, and nothing is let through by the answer.
+        return Gap(kind="missing", what=problem, remedy=_REQUEST_AGAIN if approval.gate is None else _KEEP_IN_GATE)
+    # An audit shows the content as the judge read it, which may be redacted, and its answer lets nothing through.
     if not approval.audit and digest_text(approval.content) != approval.subject:
         problem = "What is shown is not exactly what was judged: it was redacted, or changed since."
         return Gap(kind="changed", what=problem, remedy="Decide it where the original can be read, or deny it.")

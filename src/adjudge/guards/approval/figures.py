@@ -53,7 +53,7 @@ class ReviewerFigures:
 
 @dataclass(slots=True, kw_only=True)
 class FigureCounter:
-    """Counts one reviewer's votes while entries go by, in the ledger's order."""
+    """Counts one reviewer's votes and withdrawals in entries that are added in the ledger's order."""
 
     by: str
     since: datetime | None = None
@@ -61,14 +61,15 @@ class FigureCounter:
     _seconds: list[float] = field(default_factory=list)
 
     def add(self, entry: Entry) -> None:
-        """Take in one entry about approvals; others are passed over."""
+        """Count one entry if it is a vote that counts, or a withdrawal, of this reviewer; ignore every other entry."""
         payload = entry.payload or {}
         if payload.get("by") != self.by or (self.since is not None and entry.at < self.since):
             return
         if entry.kind == "approval.vote_withdrawn":
             self._counts["withdrawn"] += 1
         elif entry.kind == "approval.voted" and payload.get("voter") == "human" and payload.get("accepted") is True:
-            if payload.get("audit") is True:  # no decision, and some are made up to see whether people look
+            # An answer to an audit decides nothing, and some audits are made up to see whether people look.
+            if payload.get("audit") is True:
                 return
             self._add_vote(payload)
 
@@ -86,7 +87,7 @@ class FigureCounter:
             self._seconds.append(max(0.0, (at - requested_at).total_seconds()))
 
     def finish(self) -> ReviewerFigures:
-        """Return the figures of what went by."""
+        """Return the figures of the entries that were added."""
         return ReviewerFigures(
             by=self.by,
             since=self.since,

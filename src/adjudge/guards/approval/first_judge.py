@@ -22,39 +22,44 @@ LEAST_CONFIDENCE = 0.7
 MOST_SECONDS = 60.0
 """Seconds that the judge has; people wait for it."""
 
-APPROVE = {
+APPROVAL_CRITERION = {
     "approval": "Whoever is responsible for this content would approve it without asking anybody, knowing what the "
     "context says about it."
 }
 
-_GONE: tuple[Reason, ...] = ("error", "timeout", "budget", "cancelled")
+_NOT_ASKED: tuple[Reason, ...] = ("error", "timeout", "budget", "cancelled")
 """Reasons that mean the judge could not be asked, in contrast to having been asked and being unclear."""
 
-_WARNINGS: tuple[Reason, ...] = ("tampering", "contradiction")
+_ATTACK_REASONS: tuple[Reason, ...] = ("tampering", "contradiction")
 
 
 def open_first(source: Any) -> Any:
-    """Make a judge of the argument ``first``; raise ``UsageError`` where it is none."""
+    """Return the argument ``first`` as a judge; raise ``UsageError`` if it cannot be one."""
     if hasattr(source, "ask") and isinstance(getattr(source, "name", None), str):
-        return source  # as it is: nothing of a chain around it would be in what the people are shown
+        return source  # without a chain around it, which would hide its own result from the people
     return as_judge(source, shared=True)
 
 
-def saw_attack(result: JudgeResult) -> bool:
-    """Return whether somebody at any depth saw an attack: then no further judge is asked in people's place.
+def has_attack_warning(result: JudgeResult) -> bool:
+    """Return whether a result, or that of a seat at any depth, warns of an attack: then people are asked, and no judge.
 
-    Nor where a chain stopped a seat that may have seen one: who was quicker must not decide whether people look.
+    The same holds if a chain stopped a seat before it answered: that seat might have warned, and whether people are
+    asked must not depend on which seat is quicker.
     """
-    return has_stopped_seat([result]) or _has_warning(result)
+    return has_stopped_seat([result]) or _has_attack_reason(result)
 
 
-def _has_warning(result: JudgeResult) -> bool:
+def _has_attack_reason(result: JudgeResult) -> bool:
+    """Return whether a result, or that of a seat at any depth, is undecided because of tampering or a contradiction."""
     seats = result.results if isinstance(result, JudgeChainResult) else ()
-    return result.undecided_because in _WARNINGS or any(_has_warning(seat) for seat in seats)
+    return result.undecided_because in _ATTACK_REASONS or any(_has_attack_reason(seat) for seat in seats)
 
 
 async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) -> JudgeResult:
-    """Ask the judge about the content, by its own rubric where it has one; return a result, never an exception."""
+    """Ask the judge whether to approve a request, within ``seconds`` and a minute at most.
+
+    A judge that fails or is late gives an undecided result, never an exception.
+    """
     limit = Timeout(min(seconds, MOST_SECONDS) if seconds is not None else MOST_SECONDS)
     result, error = await call_within(limit, _ask, judge, approval)
     if limit.late:
@@ -67,9 +72,9 @@ async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) ->
 
 
 def explain_first(result: JudgeResult) -> tuple[bool, str]:
-    """Return whether this result approves, and why or why not, in words that quote nothing."""
+    """Return whether the first judge's result approves the request, and the reason in words that quote no content."""
     name = f"judge {result.judge!r}"
-    if result.undecided_because in _GONE:
+    if result.undecided_because in _NOT_ASKED:
         return False, f"judge unavailable: {result.undecided_because} of {name}"
     if not result.passed:
         because = f" ({result.undecided_because})" if result.undecided_because else ""
@@ -85,7 +90,7 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
 
 
 async def _ask(judge: Any, approval: Approval) -> JudgeResult:
-    """Ask a judge whether to approve a request, by its own rubric if it has one; rules alone may decide.
+    """Ask a judge whether to approve a request, by its own rubric if it has one; the rubric's rules alone may decide.
 
     Raises ``ReplyError`` for an answer that is no result.
     """
@@ -95,17 +100,17 @@ async def _ask(judge: Any, approval: Approval) -> JudgeResult:
     context = request | {"reason": approval.reason, "judge": approval.judge}
     arguments: EvaluateArguments = {"context": context}
     if rubric is None:
-        arguments["criteria"] = APPROVE
-    # The content may be redacted or left out here, and what is kept of the answer is about the one that was judged.
+        arguments["criteria"] = APPROVAL_CRITERION
+    # The request may have the content redacted, so the subject is set to the digest of the content that was judged.
     question = await prepare(approval.content, rubric, None, arguments, subject=approval.subject)
-    answer = decide_by_rules(question)
-    if answer is not None:
-        return make_result(question, answer, judge=judge.name, attempts=0, duration_ms=measure_ms(started))
-    # Judges then report a confidence where they can: without one nothing is approved.
+    answer_of_rules = decide_by_rules(question)
+    if answer_of_rules is not None:
+        return make_result(question, answer_of_rules, judge=judge.name, attempts=0, duration_ms=measure_ms(started))
+    # The judge is to report a confidence if it can, because a pass without one approves nothing.
     result = await judge.ask(replace(question, wants_confidence=True))
     if not isinstance(result, JudgeResult):
         raise ReplyError("error", f"it answered with {type(result).__name__}, not a result")
-    # Somebody else's judge may hold numbers that no result can have; kept, they could never be read again.
+    # A program's own judge may return numbers that no result can have. Once stored, they could not be read again.
     return read_result(result.to_dict())
 
 

@@ -1,4 +1,4 @@
-"""Pending decisions, in a table beside the ledger, so that any process can resume them.
+"""The table of pending decisions beside the ledger, so that any process can resume them.
 
 Anybody who can write the database can change the table, so the ledger has to confirm what is read from it: the
 ``approval.requested`` entry holds the digest of the pending decision, and the entry of the decision that replaces it
@@ -54,17 +54,18 @@ class PendingRow:
 
     gate: str
     idempotency: str | None
-    """Digest of what finds the request again, such as the client's ``Idempotency-Key``; unique. ``None`` without."""
+    """Digest of the key by which a repeated request is found, such as ``Idempotency-Key``; unique, ``None`` without."""
     text: str
+    """The decision as JSON."""
 
     @property
     def digest(self) -> str:
         """The digest of the text, as the ledger's entry has it."""
-        return digest_text(self.text)
+        return digest_pending(self.text)
 
 
 def make_pending_row(ledger: Ledger, about: object, approval: Approval) -> PendingRow | None:
-    """Make the row for a decision that a gate asks about; ``None`` when the request is about something else."""
+    """Make the row for a gate's pending decision that a request is about; ``None`` if it is about anything else."""
     if not isinstance(about, Decision) or about.request is None or about.allowed:
         return None
     pending = replace(about, pending=True, approval_id=approval.id)
@@ -73,15 +74,15 @@ def make_pending_row(ledger: Ledger, about: object, approval: Approval) -> Pendi
     return PendingRow(gate=about.gate, idempotency=find_key(about.basis), text=draft.payload.decode())
 
 
-def digest_text(text: str) -> str:
-    """Return the SHA-256 of what is kept of a decision."""
+def digest_pending(text: str) -> str:
+    """Return the SHA-256 of a pending decision's JSON."""
     return sha256(text.encode()).hexdigest()
 
 
 def read_pending(row: Row[Any], approval: Approval, entry: Entry | None) -> PendingDecision:
     """Read a pending decision from its row; raise ``LedgerError`` for one that the ledger's entry does not confirm."""
     payload = (entry.payload if entry is not None and entry.kind == "approval.requested" else None) or {}
-    if payload.get("approval") != approval.id or payload.get("pending") != digest_text(row.decision):
+    if payload.get("approval") != approval.id or payload.get("pending") != digest_pending(row.decision):
         raise LedgerError(
             f"the pending decision of approval {approval.id} is not the one in the ledger: one of them was changed by "
             "hand or erased, so it cannot be resumed; put the content through the gate again"
@@ -108,8 +109,8 @@ def insert_pending(connection: Connection, approval: Approval, row: PendingRow) 
 
 
 def load_pending(connection: Connection, ident: str) -> Row[Any] | None:
-    """Load the row of an approval; ``None`` when there is none, or it is forgotten."""
-    if not can_store(ident):  # what no store can hold is no id, and some raise when they are asked for it
+    """Load the row of the pending decision of an approval; ``None`` if there is none, or its text was deleted."""
+    if not can_store(ident):  # no approval has such an id, and some stores raise when they are asked for it
         return None
     row = connection.execute(_table().select().where(_table().c.approval == ident)).one_or_none()
     return row if row is not None and row.decision else None
@@ -118,19 +119,19 @@ def load_pending(connection: Connection, ident: str) -> Row[Any] | None:
 def load_judged_with(connection: Connection, ident: str) -> Mapping[str, str] | None:
     """Load the digests of task, context and reference that an approval's content was judged with.
 
-    ``None`` where no gate asked, and where what it held back is forgotten.
+    Returns ``None`` if no gate asked, or if the pending decision's text was deleted.
     """
     row = load_pending(connection, ident)
     return None if row is None else list_judged_with(json.loads(row.decision).get("basis") or {})
 
 
 def list_judged_with(basis: Mapping[str, Any]) -> Mapping[str, str]:
-    """List the digests of task, context and reference in the basis of a decision, without those that it had not."""
+    """Return those digests of task, context and reference that the basis of a decision has, by their names."""
     return {name: digest for name in CONTEXT if isinstance(digest := basis.get(name), str)}
 
 
 def find_by_key(connection: Connection, key: str) -> str | None:
-    """Find the id of the approval whose request had this idempotency key."""
+    """Find the id of the approval whose request had the idempotency key with this digest; ``None`` if there is none."""
     from sqlalchemy import select
 
     approval_id: str | None = connection.execute(
@@ -140,7 +141,7 @@ def find_by_key(connection: Connection, key: str) -> str | None:
 
 
 def list_unused(connection: Connection, gate: str | None) -> list[str]:
-    """List the ids of approvals that have not been used, of one gate or all, oldest first."""
+    """List the ids of approvals whose pending decision was not resumed, of one gate or (``None``) all, oldest first."""
     from sqlalchemy import select
 
     table = _table()
@@ -151,7 +152,10 @@ def list_unused(connection: Connection, gate: str | None) -> list[str]:
 
 
 def mark_used(connection: Connection, ident: str, at: datetime, seq: int) -> None:
-    """Mark an approval as used; raises ``LedgerError``, which rolls back, when it is marked already."""
+    """Mark an approval as used at a time, by the decision at ``seq`` in the ledger.
+
+    Raises ``LedgerError``, which rolls the transaction back, if it is marked already.
+    """
     table = _table()
     where = (table.c.approval == ident) & table.c.used_at.is_(None)
     updated = connection.execute(table.update().where(where).values(used_at=format_time(at), used_seq=seq))
@@ -169,7 +173,8 @@ def was_used(connection: Connection, approval: Approval) -> bool:
     """Return whether the ledger says that an approval was used.
 
     The table is not enough: anybody who can write the database could clear the mark and use the approval again. If a
-    later decision about the same content was erased, it may have been the one that used it, so the answer is yes.
+    later decision about the same content was erased, it may have been the one that used the approval, so the answer is
+    true.
 
     Raises ``LedgerError`` where the ledger does not confirm the approval.
     """
@@ -181,12 +186,13 @@ def was_used(connection: Connection, approval: Approval) -> bool:
 
     where = (table.c.subject == approval.subject) & (table.c.kind == "decision") & (table.c.seq > request.seq)
     for payload in connection.execute(select(table.c.payload).where(where)).scalars():
-        if payload is None or (approval.id.encode() in payload and _says_used(payload, approval.id)):
+        if payload is None or (approval.id.encode() in payload and _uses_approval(payload, approval.id)):
             return True
     return False
 
 
-def _says_used(payload: bytes, ident: str) -> bool:
+def _uses_approval(payload: bytes, ident: str) -> bool:
+    """Return whether the payload of a decision's entry says that the decision used this approval."""
     members = json.loads(payload)
     return members.get("approval_id") == ident and members.get("used") is True
 

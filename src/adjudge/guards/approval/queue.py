@@ -1,4 +1,4 @@
-"""The queue of open requests, read without the requests in full: there may be thousands, each of a megabyte.
+"""The queue of open requests, read from columns and not from their bodies: there may be thousands, each a megabyte.
 
 When a vote can no longer be taken back is decided in ``votes.py`` (``find_final_at``), and who may see a request
 over HTTP in ``server/api/approvals.py`` (``can_see``).
@@ -145,9 +145,9 @@ class RequestSummary:
 def read_queue(
     connection: Connection, filters: RequestFilters, *, now: datetime, after: str = ""
 ) -> list[QueuedRequest]:
-    """Read the open requests that match and whose time is not over, in the order of the queue.
+    """Read the open requests that match and have not expired, the one that expires next first.
 
-    ``after`` reads those with later ids alone.
+    Only requests whose ids come after ``after`` are read; an empty ``after`` reads all.
     """
     from sqlalchemy import select
 
@@ -156,15 +156,15 @@ def read_queue(
     where = (table.c.status == "open") & (table.c.id > after)
     where &= table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now))
     voters: dict[str, set[str]] = {}
-    for votes in _list_tables_of_votes():
-        voted = select(votes.c.approval, votes.c.by).join(table, table.c.id == votes.c.approval).where(where)
-        for row in connection.execute(voted):
+    for votes in _list_vote_tables():
+        voter_query = select(votes.c.approval, votes.c.by).join(table, table.c.id == votes.c.approval).where(where)
+        for row in connection.execute(voter_query):
             voters.setdefault(row.approval, set()).add(row.by)
     approvers: dict[str, list[str]] = {}
     names = tables[APPROVERS]
-    of_requests = names.join(table, table.c.id == names.c.approval)
-    named = select(names.c.approval, names.c.approver).select_from(of_requests).where(where).order_by(names.c.approver)
-    for row in connection.execute(named):
+    names_joined = names.join(table, table.c.id == names.c.approval)
+    approver_query = select(names.c.approval, names.c.approver).select_from(names_joined).where(where)
+    for row in connection.execute(approver_query.order_by(names.c.approver)):
         approvers.setdefault(row.approval, []).append(row.approver)
     listed = tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
@@ -180,7 +180,7 @@ def read_queue(
         )
         for row in connection.execute(statement.where(where, *filters.make_conditions(connection)))
     ]
-    return sorted(requests, key=_place_in_queue)
+    return sorted(requests, key=_make_sort_key)
 
 
 def read_places(
@@ -192,75 +192,83 @@ def read_places(
     now: datetime,
     after: str,
 ) -> QueuePlaces:
-    """Read the places of the open requests that match, in an order; with ``after`` those with later ids alone."""
+    """Read the ids of the open requests that the reader sees and that match, in an order.
+
+    The result also says which of them wait for the reader's vote. Only requests whose ids come after ``after`` are
+    read; an empty ``after`` reads all.
+    """
     from sqlalchemy import func, select
 
     table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
-    waits = _wait_for(reader.name, table.c.id)
+    waits_for_reader = _make_waiting_condition(reader.name, table.c.id)
     orders = {
         "expiry": (table.c.expires_at.is_(None), func.coalesce(table.c.expires_at, listed.c.created_at), table.c.id),
         "oldest": (listed.c.created_at, table.c.id),
         "newest": (listed.c.created_at.desc(), table.c.id.desc()),
     }
-    visible = [*_list_visible(reader, now), *filters.make_conditions(connection)]
-    visible += [table.c.id > after] if after else []
+    conditions = [*_list_visible_conditions(reader, now), *filters.make_conditions(connection)]
+    conditions += [table.c.id > after] if after else []
     joined = table.join(listed, listed.c.approval == table.c.id)
-    statement = select(table.c.id, waits).select_from(joined).where(*visible).order_by(*orders[order])
+    statement = select(table.c.id, waits_for_reader).select_from(joined).where(*conditions).order_by(*orders[order])
     rows = connection.execute(statement).all()
     return QueuePlaces(
-        ids=tuple([ident for ident, _ in rows]), waiting=frozenset([ident for ident, mine in rows if mine])
+        ids=tuple([ident for ident, _ in rows]), waiting=frozenset([ident for ident, is_waiting in rows if is_waiting])
     )
 
 
 def count_queue(connection: Connection, *, reader: QueueReader, now: datetime) -> tuple[int, str | None]:
-    """Count the open requests that somebody sees, and find when the first of them expires."""
+    """Count the open requests that the reader sees, and return the count and when the first of them expires."""
     from sqlalchemy import func, select
 
     table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
     statement = select(func.count(), func.min(table.c.expires_at)).select_from(joined)
-    number, first = connection.execute(statement.where(*_list_visible(reader, now))).one()
-    return number, first
+    count, first_expiry = connection.execute(statement.where(*_list_visible_conditions(reader, now))).one()
+    return count, first_expiry
 
 
 def count_open(connection: Connection, *, approver: str, gates: Collection[str] | None, now: datetime) -> int:
-    """Count the open requests that somebody can still decide; every page asks for it, and asks again."""
+    """Count the open requests that an approver can still decide, of some gates or (``None``) all.
+
+    This has to be fast, because every page shows the count and refreshes it.
+    """
     from sqlalchemy import func, select
 
     table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
     source = table if gates is None else table.join(listed, listed.c.approval == table.c.id)
     statement = select(func.count()).select_from(source)
-    return connection.execute(statement.where(*_list_undecided(approver, gates, now))).scalar_one()
+    return connection.execute(statement.where(*_list_waiting_conditions(approver, gates, now))).scalar_one()
 
 
 def count_open_by_gate(
     connection: Connection, *, approver: str, gates: Collection[str] | None, now: datetime
 ) -> dict[str | None, int]:
-    """Count them by the names of the gates that have any; ``None`` is those of no gate."""
+    """Count the open requests that an approver can still decide, by gate; the key ``None`` is for those of no gate."""
     from sqlalchemy import func, select
 
     table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
     statement = select(listed.c.gate, func.count()).select_from(joined).group_by(listed.c.gate)
-    rows = connection.execute(statement.where(*_list_undecided(approver, gates, now)))
+    rows = connection.execute(statement.where(*_list_waiting_conditions(approver, gates, now)))
     return dict([tuple(row) for row in rows])
 
 
 def list_choices(connection: Connection, *, reader: QueueReader, now: datetime, most: int) -> QueueChoices:
-    """List the gates and agents of the open requests that somebody sees, at most so many of each."""
+    """List the gates and the agents of the open requests that the reader sees, at most ``most`` of each."""
     from sqlalchemy import select
 
     table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
-    # Both at once: going through the queue is what takes long.
-    statement = select(listed.c.gate, listed.c.agent).select_from(joined).where(*_list_visible(reader, now)).distinct()
-    pairs = connection.execute(statement).all()
-    gates, agents = (sorted({pair[place] for pair in pairs if pair[place]})[:most] for place in (0, 1))
-    return QueueChoices(gates=tuple(gates), agents=tuple(agents))
+    # One query for both, because going through the whole queue takes long.
+    statement = select(listed.c.gate, listed.c.agent).select_from(joined)
+    pairs = connection.execute(statement.where(*_list_visible_conditions(reader, now)).distinct()).all()
+    gates = sorted({gate for gate, _ in pairs if gate})
+    agents = sorted({agent for _, agent in pairs if agent})
+    return QueueChoices(gates=tuple(gates[:most]), agents=tuple(agents[:most]))
 
 
-def _list_visible(reader: QueueReader, now: datetime) -> list[ColumnElement[bool]]:
-    """List the conditions that a request is open, that its time is not over, and that somebody may see it."""
+def _list_visible_conditions(reader: QueueReader, now: datetime) -> list[ColumnElement[bool]]:
+    """List the conditions that a request is open, that it has not expired, and that the reader may see it."""
     from sqlalchemy import false
 
     tables = make_tables().tables
@@ -272,58 +280,66 @@ def _list_visible(reader: QueueReader, now: datetime) -> list[ColumnElement[bool
     if not reader.sees_all and reader.name is None:
         conditions.append(false())
     elif not reader.sees_all:
-        conditions.append(_names(approvers.c.approver, approvers.c.approval, reader.name, table.c.id))
+        conditions.append(_make_row_condition(approvers.c.approver, approvers.c.approval, reader.name, table.c.id))
     return conditions
 
 
-def _list_undecided(approver: str, gates: Collection[str] | None, now: datetime) -> list[ColumnElement[bool]]:
+def _list_waiting_conditions(approver: str, gates: Collection[str] | None, now: datetime) -> list[ColumnElement[bool]]:
+    """List the conditions that a request is open, is of these gates (``None``: all), and waits for an approver."""
     reader = QueueReader(gates=None if gates is None else frozenset(gates))
-    return [*_list_visible(reader, now), _wait_for(approver, make_tables().tables[APPROVALS].c.id)]
+    return [
+        *_list_visible_conditions(reader, now),
+        _make_waiting_condition(approver, make_tables().tables[APPROVALS].c.id),
+    ]
 
 
-def _wait_for(name: str | None, ident: ColumnElement[str]) -> ColumnElement[bool]:
-    """Make the condition that a request waits for somebody."""
+def _make_waiting_condition(name: str | None, ident: ColumnElement[str]) -> ColumnElement[bool]:
+    """Make the condition that a request (``ident``) asks a person who has not voted on it; false for no person."""
     from sqlalchemy import false
 
     if name is None:
         return false()
     approvers = make_tables().tables[APPROVERS]
-    condition = _names(approvers.c.approver, approvers.c.approval, name, ident)
-    for votes in _list_tables_of_votes():
-        condition &= ~_names(votes.c.by, votes.c.approval, name, ident)
+    condition = _make_row_condition(approvers.c.approver, approvers.c.approval, name, ident)
+    for votes in _list_vote_tables():
+        condition &= ~_make_row_condition(votes.c.by, votes.c.approval, name, ident)
     return condition
 
 
-def _names(
+def _make_row_condition(
     names: ColumnElement[str], requests: ColumnElement[str], name: str | None, ident: ColumnElement[str]
 ) -> ColumnElement[bool]:
+    """Make the condition that a table has a row with a person's name and a request's id.
+
+    ``names`` and ``requests`` are the columns of that table.
+    """
     from sqlalchemy import select
 
-    # Looked up for each request of the queue. The list of all that somebody was ever asked would be read in full.
+    # A subquery for each request of the queue. An IN would read all requests that this person was ever asked.
     return select(requests).where(requests == ident, names == name).correlate(ident.table).exists()
 
 
 def load_summaries(connection: Connection, ids: Sequence[str]) -> list[RequestSummary]:
-    """Load what a list shows of some requests, in the order of ``ids``; those that are not there are left out."""
+    """Load what a list shows of some requests, in the order of ``ids``; unknown ids are left out."""
     from sqlalchemy import select
 
     table = make_tables().tables[APPROVALS]
-    counted, pending = (list_votes(connection, votes, list(ids)) for votes in _list_tables_of_votes())
+    vote_rows, pending_rows = (list_votes(connection, votes, list(ids)) for votes in _list_vote_tables())
     statement = select(table.c.id, table.c.body).where(table.c.id.in_(ids))
     summaries = {}
     for row in connection.execute(statement.execution_options(yield_per=READ_AT_ONCE)):
-        summary = _read_body(row.id, row.body)
+        summary = _read_summary(row.id, row.body)
         summaries[row.id] = replace(
             summary,
             content=None if summary.content is None else summary.content[:LONGEST_BEGINNING],
-            votes=_make_votes(counted.get(row.id, ())),
-            pending_votes=_make_votes(pending.get(row.id, ()), "final_at"),
+            votes=_make_votes(vote_rows.get(row.id, ())),
+            pending_votes=_make_votes(pending_rows.get(row.id, ()), "final_at"),
         )
     return [summaries[ident] for ident in ids if ident in summaries]
 
 
 def find_undoable(connection: Connection, *, by: str, now: datetime) -> list[str]:
-    """Find the ids of the requests with a vote of somebody who can still take it back."""
+    """Find the ids of the requests with a pending vote of a person who can still take it back."""
     from sqlalchemy import select
 
     votes = make_tables().tables[PENDING_VOTES]
@@ -331,17 +347,21 @@ def find_undoable(connection: Connection, *, by: str, now: datetime) -> list[str
     return list(connection.execute(select(votes.c.approval).where(where).order_by(votes.c.approval)).scalars())
 
 
-def _place_in_queue(request: QueuedRequest) -> tuple[bool, datetime, str]:
-    """Return the place of a request in the queue: by when it expires, those that never do last; the older first."""
+def _make_sort_key(request: QueuedRequest) -> tuple[bool, datetime, str]:
+    """Return the key that sorts requests by when they expire; those that never expire come last, the oldest first."""
     return request.expires_at is None, request.expires_at or request.created_at, request.id
 
 
-def _list_tables_of_votes() -> list[Table]:
+def _list_vote_tables() -> list[Table]:
+    """List the two tables of votes: those that count, and those that can still be taken back."""
     return [make_tables().tables[name] for name in (VOTES, PENDING_VOTES)]
 
 
-def _read_body(ident: str, body: str) -> RequestSummary:
-    """Read the body of a request in its table. Raises ``LedgerError`` if it is unreadable or has another id."""
+def _read_summary(ident: str, body: str) -> RequestSummary:
+    """Read a summary from the body that the table has for a request.
+
+    Raises ``LedgerError`` if the body is unreadable or has another id.
+    """
     try:
         summary = read_typed_json(body, RequestSummary)
     except (RecursionError, ValueError) as error:
@@ -355,5 +375,6 @@ def _read_body(ident: str, body: str) -> RequestSummary:
     return summary
 
 
-def _make_votes(rows: Iterable[Any], *more: str) -> tuple[Vote, ...]:
-    return tuple(read_typed(vote, Vote) for vote in read_votes(rows, ("by", "seq", "at", "reason", *more)))
+def _make_votes(rows: Iterable[Any], *more_columns: str) -> tuple[Vote, ...]:
+    """Read votes from rows of a table of votes."""
+    return tuple(read_typed(vote, Vote) for vote in read_votes(rows, ("by", "seq", "at", "reason", *more_columns)))

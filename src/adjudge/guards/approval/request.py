@@ -1,4 +1,4 @@
-"""The terms of a request: every mistake is found before anything is written or anybody is asked.
+"""The terms of a request for approval, and the making of one: mistakes raise before anything is written or asked.
 
 The judge that may answer before people do is asked in ``first_judge.py`` (``ask_first``).
 """
@@ -25,7 +25,7 @@ from adjudge.result import JudgeChainResult, JudgeResult, read_result
 MOST_APPROVERS = 100
 
 LONGEST_TEXT = 100_000
-"""Characters of a message."""
+"""Characters of a message, and of the judge's reason that is kept with a request."""
 
 LONGEST_REASON = 10_000
 """Characters of the reason that a person gives."""
@@ -49,15 +49,16 @@ class RequestTerms:
     execution: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     seconds: float | None = field(init=False, default=None)
+    """``expires_in`` in seconds; ``None`` is never."""
     described: Mapping[str, Any] = field(init=False, default_factory=dict)
     """These terms as they were given, for the digest of the request."""
 
     def __post_init__(self) -> None:
-        set_field = object.__setattr__
+        set_field = object.__setattr__  # the dataclass is frozen
         arguments = {member.name: getattr(self, member.name) for member in fields(self) if member.init}
         approvers: Any = self.approvers
         if isinstance(approvers, Iterable) and not isinstance(approvers, str | Mapping):
-            arguments["approvers"] = list(approvers)  # once: it may be something that yields its names only once
+            arguments["approvers"] = list(approvers)  # an iterator yields its names only once
         set_field(self, "approvers", _read_approvers(arguments["approvers"]))
         _check_required(self.required, len(self.approvers))
         set_field(self, "seconds", _read_seconds(self.expires_in))
@@ -124,37 +125,42 @@ def make_approval(
         judge=result.judge,
         score=None if audit else result.score,
         threshold=None if audit else result.threshold,
-        # Nothing that the judge said is stored with an audit, so that nothing can show it before the answer.
-        reason="" if audit else _cut(result.explain()),
-        result=None if audit else _make_readable(result),
-        # Something to find the entries by, where nobody knows what was judged.
+        # Nothing that the judge said is stored with an audit, so that no page can show it to people before they answer.
+        reason="" if audit else _cut_reason(result.explain()),
+        result=None if audit else _make_shown_result(result),
+        # The request's own id where the digest of the content is not known: its entries are found by the subject.
         subject=decision_subject or result.subject or (approval_id if text is None else digest_text(text)),
         content=text,
         texts=_read_texts(texts),
         gate=about.gate if isinstance(about, Decision) else None,
-        request=_digest(about, terms) if isinstance(about, Decision) and not audit else None,
+        request=_digest_decision(about, terms) if isinstance(about, Decision) and not audit else None,
         execution=terms.execution,
         metadata={**about.metadata, **(terms.metadata or {})},
         audit=dict(audit),
     )
-    # A number of somebody's that JSON has not (a threshold that is NaN) would make a request nobody can read again.
+    # Reading the request back raises for a value that JSON cannot hold, such as a threshold that is NaN. Stored, such a
+    # request could never be read again.
     return Approval.from_dict(approval.to_dict()), result
 
 
 def _check_audit(about: JudgeResult | Decision) -> None:
+    """Raise ``UsageError`` for an audit that is not about a decision which let a content through."""
     if not isinstance(about, Decision) or not about.allowed:
         raise UsageError("an audit is about a decision that let a content through; leave audit out", argument="audit")
 
 
 def _read_texts(texts: Mapping[str, object]) -> dict[str, str]:
-    """Read what a content was judged with; raises ``UsageError`` for another name, and as ``content_text`` does."""
+    """Return task, context and reference as texts, without those that are ``None``.
+
+    Raises ``UsageError`` for any other name, and for a value that ``content_text`` refuses.
+    """
     for name in texts:
         check_choice("texts", name, CONTEXT)
     return {name: content_text(value, label=name) for name, value in texts.items() if value is not None}
 
 
-def _digest(about: Decision, terms: RequestTerms) -> str:
-    """Digest the request, as the gate that asks has done: unless somebody else asks, in other terms."""
+def _digest_decision(about: Decision, terms: RequestTerms) -> str:
+    """Digest a decision and these terms as its gate did; a program that asks in other terms gets another digest."""
     return digest_request(
         gate=about.gate, subject=about.subject, basis=about.basis, metadata=about.metadata, terms=terms.described
     )
@@ -174,7 +180,7 @@ LONGEST_ANSWER = 300
 
 
 def check_answer(answer: object, *, approved: bool) -> None:
-    """Raise ``UsageError`` for an answer for the agent that is no line of text, or stands with an approval."""
+    """Raise ``UsageError`` for a message to the agent that is no short line of text, or comes with an approval."""
     if not isinstance(answer, str) or len(answer) > LONGEST_ANSWER or not answer.isprintable():
         raise UsageError(
             f"answer must be one line of at most {LONGEST_ANSWER} printable characters, got {show(answer)}",
@@ -184,8 +190,8 @@ def check_answer(answer: object, *, approved: bool) -> None:
         raise UsageError("answer is what an agent is told whose call is denied; leave it out", argument="answer")
 
 
-def _make_readable(result: JudgeResult) -> JudgeResult | None:
-    """Return what the people read of a result; ``None`` where it holds what could not be read again."""
+def _make_shown_result(result: JudgeResult) -> JudgeResult | None:
+    """Return a result as people are shown it, without replies; ``None`` if it cannot be read back once stored."""
     try:
         return read_result(_drop_replies(result).to_dict())
     except UsageError:
@@ -193,19 +199,23 @@ def _make_readable(result: JudgeResult) -> JudgeResult | None:
 
 
 def _drop_replies(result: JudgeResult) -> JudgeResult:
+    """Return a result, and those of its seats, without the replies of their models."""
     bare = replace(result, raw_response=None, earlier_responses=())
     if isinstance(bare, JudgeChainResult):
         return replace(bare, results=tuple(map(_drop_replies, bare.results)))
     return bare
 
 
-def _cut(text: str) -> str:
-    """Cut a sentence of ours about a result, where a result was built with a text without end."""
+def _cut_reason(text: str) -> str:
+    """Cut an explanation to the longest text that a request keeps; that of a program's own result can be longer."""
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} …"
 
 
 def _read_approvers(approvers: object) -> tuple[str, ...]:
-    """Return the names in order, each once. Raises ``UsageError`` for a text, for no names and for too many."""
+    """Return the approvers' names in the given order, each once.
+
+    Raises ``UsageError`` for a text, for no names and for too many.
+    """
     if isinstance(approvers, str | Mapping) or not isinstance(approvers, Iterable):
         is_text = isinstance(approvers, str)
         kind = f"the text {clean(approvers[:80])!r}" if is_text else type(approvers).__name__
@@ -218,11 +228,12 @@ def _read_approvers(approvers: object) -> tuple[str, ...]:
     return names
 
 
-def _check_required(required: object, names: int) -> None:
-    if check_whole_number("required", required, least=1) > names:
+def _check_required(required: object, approver_count: int) -> None:
+    """Raise ``UsageError`` if ``required`` is no whole number from 1 to the number of approvers."""
+    if check_whole_number("required", required, least=1) > approver_count:
         raise UsageError(
             Argument("required", repr(required)),
-            f" needs as many different approvers, and there are {names}; name more",
+            f" needs as many different approvers, and there are {approver_count}; name more",
             argument="required",
         )
 

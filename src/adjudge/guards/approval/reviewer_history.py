@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 LATEST_REASONS = 1_000
-"""Of the latest requests with a vote, so many votes are looked at for reasons, however many there are."""
+"""The most votes, those on the latest requests, whose reasons are read."""
 
 
 def find_decided(
@@ -28,14 +28,14 @@ def find_decided(
     skip: int,
     most: int,
 ) -> tuple[list[str], int]:
-    """Find the ids of the requests with a vote of somebody that counts, the last vote first; and how many there are.
+    """Find the requests with a counted vote of a person; return their ids, the last vote first, and their number.
 
-    ``approved``, ``since`` and ``gates`` each limit them where they are not ``None``.
+    ``approved``, ``since`` and ``gates`` each limit them if not ``None``; ``skip`` and ``most`` choose the page of ids.
     """
     from sqlalchemy import func, select
 
     votes, columns = make_tables().tables[VOTES], make_tables().tables[REQUEST_COLUMNS]
-    # By the index on the approvers' names: votes have none on who gave them.
+    # select_asked narrows the votes by the index of approvers, because the table of votes has no index by voter.
     conditions = [votes.c.by == by, votes.c.approval.in_(select_asked(by))]
     conditions += [] if approved is None else [votes.c.approved == int(approved)]
     conditions += [] if since is None else [votes.c.at >= format_time(since)]
@@ -48,10 +48,10 @@ def find_decided(
 
 
 def find_reasons(connection: Connection, *, by: str, gate: str | None, apart_from: str) -> list[str]:
-    """Find the reasons given before, the most used first: somebody's own, then those of others at the same gate.
+    """Find reasons that were given before: a person's own, then those of others at the same gate, the most used first.
 
-    Only votes about requests that ``by`` was asked about too are looked at, and of those the latest: the reason of
-    anybody else may quote what ``by`` is not to see. ``apart_from`` is a request whose votes do not count.
+    Only the latest votes on requests that also asked ``by`` are read, because the reason of another vote may quote a
+    content that ``by`` may not see. Votes on the request ``apart_from`` are left out.
     """
     from sqlalchemy import select
 
@@ -60,12 +60,12 @@ def find_reasons(connection: Connection, *, by: str, gate: str | None, apart_fro
     latest = latest.where(votes.c.approval != apart_from, votes.c.approval.in_(select_asked(by)))
     recent = latest.order_by(votes.c.approval.desc()).limit(LATEST_REASONS).subquery()
     joined = recent.join(columns, columns.c.approval == recent.c.approval)
-    mine: Counter[str] = Counter()
-    others: Counter[str] = Counter()
+    own_counts: Counter[str] = Counter()
+    other_counts: Counter[str] = Counter()
     for row in connection.execute(select(recent.c.by, recent.c.reason, columns.c.gate).select_from(joined)):
         if row.by == by:
-            mine[row.reason] += 1
+            own_counts[row.reason] += 1
         elif row.gate == gate:
-            others[row.reason] += 1
-    own_reasons = [reason for reason, _ in mine.most_common()]
-    return own_reasons + [reason for reason, _ in others.most_common() if reason not in mine]
+            other_counts[row.reason] += 1
+    own_reasons = [reason for reason, _ in own_counts.most_common()]
+    return own_reasons + [reason for reason, _ in other_counts.most_common() if reason not in own_counts]

@@ -1,4 +1,4 @@
-"""The tables of approvals, beside the ledger whose entries tell of every change to them."""
+"""The database tables of approvals: requests, votes, pending votes, pending decisions, and their index tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ APPROVERS = "adjudge_approvers"
 
 @cache
 def make_tables() -> MetaData:
-    """The tables' description; every database makes its own form of it."""
+    """Describe the tables for SQLAlchemy, which creates them in any database."""
     from sqlalchemy import MetaData
 
     tables = MetaData()
@@ -31,7 +31,7 @@ def make_tables() -> MetaData:
     _add_votes(tables)
     _add_pending_votes(tables)
     _add_pending_decisions(tables)
-    _add_columns(tables)
+    _add_index_tables(tables)
     return tables
 
 
@@ -39,7 +39,7 @@ def _add_requests(tables: MetaData) -> None:
     """Add the table of requests."""
     from sqlalchemy import Column, Index, Integer, Table, Text
 
-    # What is looked for has a column; the rest is the request as its to_dict writes it, without the votes.
+    # Members that queries filter by have columns; ``body`` is the request as its to_dict writes it, without the votes.
     requests = Table(
         APPROVALS,
         tables,
@@ -50,7 +50,7 @@ def _add_requests(tables: MetaData) -> None:
         Column("body", Text, nullable=False),
         sqlite_strict=True,
     )
-    # All that the queue and every page's count read of thousands of requests, so that no body is read for it.
+    # It has all columns that the queue and every page's count read of thousands of requests, so no body is read for it.
     Index(f"{APPROVALS}_queue", requests.c.status, requests.c.expires_at, requests.c.id)
 
 
@@ -62,7 +62,7 @@ def _add_votes(tables: MetaData) -> None:
         VOTES,
         tables,
         Column("approval", Text, ForeignKey(f"{APPROVALS}.id"), primary_key=True),
-        # In the key: were the counting wrong one day, nobody could be counted twice all the same.
+        # In the primary key, so that nobody is counted twice even if the code that counts has a mistake.
         Column("by", Text, primary_key=True),
         Column("seq", Integer, nullable=False),
         Column("approved", Integer, nullable=False),
@@ -110,7 +110,7 @@ def _add_pending_decisions(tables: MetaData) -> None:
     )
 
 
-def _add_columns(tables: MetaData) -> None:
+def _add_index_tables(tables: MetaData) -> None:
     """Add the index tables of requests: the columns of lists and searches, and the approvers."""
     from sqlalchemy import Column, Index, Table, Text
 
@@ -123,7 +123,7 @@ def _add_columns(tables: MetaData) -> None:
         *(Column(name, Text) for name in ("gate", "title", "agent", "customer")),
         sqlite_strict=True,
     )
-    # By their hash: the other kind of index refuses a text of some thousand bytes, and with it the request.
+    # By their hash: a PostgreSQL B-tree index refuses texts of some thousand bytes, and so the request would fail.
     for name in ("gate", "agent", "customer"):
         Index(f"{REQUEST_COLUMNS}_{name}", columns.c[name], postgresql_using="hash")
     approvers = Table(

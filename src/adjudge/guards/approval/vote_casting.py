@@ -29,13 +29,13 @@ async def cast_vote(
 ) -> Approval:
     """Check a person's vote, record it, and return the request after it.
 
-    ``by`` is not checked here: the caller has to know who votes. Raises ``UsageError``, and records nothing, for an
-    approval whose ``seen`` is missing, or that overrides the judge without a reason, or of something that the ledger
-    does not confirm. Everything else is checked and raised as ``Approvals.decide`` does; where something is missing,
-    the refusal says what, and what would help.
+    ``by`` is the voter's name, which the caller has to know for sure. Raises ``UsageError``, and records nothing, for
+    an approval whose ``seen`` is missing, that overrides the judge without a reason, or of a pending decision that the
+    ledger does not confirm. All other checks and errors are those of ``Approvals.decide``; its refusal of an
+    ``incomplete`` request also says what is missing and what would help.
     """
     approval = await approvals.get(id)
-    # Of somebody who may not vote any more, the attempt is recorded first of all.
+    # A vote that is refused anyway is not checked here, so that decide() records the attempt.
     if approved and find_refusal(approval, by) is None:
         _check_approval(approval, reason=reason, seen=seen)
         try:
@@ -65,7 +65,7 @@ async def cast_vote(
 
 
 def name_decider(result: JudgeResult | None) -> Literal["rules", "judge"]:
-    """Name what decided a result: the rules, or the judge; the judge also where there is no result."""
+    """Return ``"rules"`` if rules decided a result; ``"judge"`` if a judge did, or if there is no result."""
     return "rules" if result is not None and result.decided_by == "rule" else "judge"
 
 

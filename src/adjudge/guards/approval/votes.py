@@ -16,7 +16,7 @@ from adjudge.guards.approval.approval import Approval, Vote
 
 
 def find_refusal(approval: Approval, by: str) -> RefusedBecause | None:
-    """Return why this person's decision does not count, or ``None`` when it does."""
+    """Return why this person's vote would not count, or ``None`` if it would."""
     if by not in approval.approvers:
         return "unauthorised"
     if any(vote.by == by for vote in (*approval.votes, *approval.pending_votes)):
@@ -27,30 +27,31 @@ def find_refusal(approval: Approval, by: str) -> RefusedBecause | None:
 
 
 def count_vote(approval: Approval, vote: Vote) -> Approval:
-    """Return the request after a decision that counts: one denial ends it, and so does the last approval it needs."""
+    """Return the request after a vote that counts: one denial ends it, and so does the last approval that it needs."""
     after = replace(approval, votes=(*approval.votes, vote))
     if not vote.approved:
-        return replace(_close(after, "denied", vote.at, (vote.by,), vote.reason), answer=vote.answer)
+        return replace(_close_by_people(after, "denied", vote.at, (vote.by,), vote.reason), answer=vote.answer)
     if after.missing > 0:
         return after
     names = tuple(vote_counted.by for vote_counted in after.votes)
     reasons = "; ".join(vote_counted.reason for vote_counted in after.votes if vote_counted.reason)
-    return _close(after, "approved", vote.at, names, reasons)
+    return _close_by_people(after, "approved", vote.at, names, reasons)
 
 
 def find_final_at(approval: Approval, *, approved: bool, now: datetime, undo_seconds: float) -> datetime | None:
-    """Find when a vote that is given now counts; ``None`` is at once.
+    """Find when a vote that is given now counts; ``None`` if it counts at once.
 
     It counts at the latest when the request expires, so a pending denial comes before an expiry that approves. An
     approval also waits until no denial is pending: otherwise it would open the gate before that denial counts.
     """
-    ends = [now + timedelta(seconds=undo_seconds)]
+    ends_of_undo = [now + timedelta(seconds=undo_seconds)]
     if approved:
-        ends += [vote.final_at for vote in approval.pending_votes if not vote.approved and vote.final_at is not None]
-    last = max(ends)
+        denials = [vote for vote in approval.pending_votes if not vote.approved]
+        ends_of_undo += [vote.final_at for vote in denials if vote.final_at is not None]
+    final_at = max(ends_of_undo)
     if approval.expires_at is not None:
-        last = min(last, approval.expires_at)
-    return last if last > now else None
+        final_at = min(final_at, approval.expires_at)
+    return final_at if final_at > now else None
 
 
 def find_final_vote(approval: Approval, now: datetime) -> Vote | None:
@@ -69,7 +70,8 @@ def drop_pending(approval: Approval, by: str) -> Approval:
     return replace(approval, pending_votes=tuple([vote for vote in approval.pending_votes if vote.by != by]))
 
 
-def _close(
+def _close_by_people(
     approval: Approval, status: Literal["approved", "denied"], at: datetime, by: tuple[str, ...], because: str
 ) -> Approval:
+    """Return the request closed by people: with its status, the time, who decided it and their reason."""
     return replace(approval, status=status, decided_by="human", closed_at=at, closed_by=by, closed_because=because)

@@ -1,4 +1,4 @@
-"""Notifications of another program, signed, tried again, and never waited for: requests, audits, unchecked calls.
+"""Webhook deliveries: signed notifications about requests, audits and unchecked calls, sent in background tasks.
 
 The form is that of Standard Webhooks: three headers, and an HMAC-SHA256 over id, time and body.
 """
@@ -43,12 +43,12 @@ TOLERANCE = 300.0
 """Seconds by which a delivery's time may differ from the receiver's."""
 
 SHORTEST_SECRET = 16
-"""Bytes."""
+"""The fewest bytes of a secret."""
 
 MOST_WAITING = 1_000
-"""Deliveries under way; what comes on top is dropped and logged, or a receiver that is down would fill the memory."""
+"""The most deliveries at once. Further ones are dropped, or a receiver that is down would fill the memory."""
 
-_NUMBER = re.compile(r"[0-9]{1,12}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -107,17 +107,18 @@ def verify_webhook(
         clock: The time of now, in seconds since 1970; for tests.
     """
     values = {name.lower(): value for name, value in headers.items()}
-    ident, stamp, signatures = (values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
+    ident, timestamp = values.get("webhook-id", ""), values.get("webhook-timestamp", "")
+    signatures = values.get("webhook-signature", "")  # one or more, with blanks between them
     if not isinstance(body, bytes):
         raise UsageError(f"the body must be the bytes as they came, got {type(body).__name__}", argument="body")
-    if not _NUMBER.fullmatch(stamp):
+    if not _TIMESTAMP.fullmatch(timestamp):
         raise UsageError("this delivery has no webhook-timestamp; it is not one of ours")
-    expected = sign(_read_secret(secret), ident, stamp, body).encode()
+    expected = sign(_read_secret(secret), ident, timestamp, body).encode()
     # Each is compared in constant time: how long it takes must not say how much of a forgery was right.
     matches = [hmac.compare_digest(expected, _encode(signature)) for signature in signatures.split()]
     if not any(matches):
         raise UsageError("this delivery is not signed with this secret; nothing in it can be believed")
-    if not abs(clock() - int(stamp)) <= tolerance:
+    if not abs(clock() - int(timestamp)) <= tolerance:
         raise UsageError(f"this delivery is signed for a time that is more than {tolerance:g} s from now; it was kept")
     try:
         payload = json.loads(body)
@@ -128,14 +129,16 @@ def verify_webhook(
     return payload
 
 
-def sign(secret: bytes, ident: str, stamp: str, body: bytes) -> str:
-    """Make the value of ``webhook-signature``."""
-    signature = hmac.digest(secret, _encode(f"{ident}.{stamp}.") + body, hashlib.sha256)
+def sign(secret: bytes, ident: str, timestamp: str, body: bytes) -> str:
+    """Sign a delivery with HMAC-SHA256, and return the value of its ``webhook-signature`` header."""
+    signature = hmac.digest(secret, _encode(f"{ident}.{timestamp}.") + body, hashlib.sha256)
     return f"v1,{base64.b64encode(signature).decode()}"
 
 
 def _encode(text: str) -> bytes:
-    # Frameworks hand over bytes that are no text as halves of characters, and a forger may send some.
+    """Encode the text of a header, and never fail."""
+    # A forger may send a header that is no UTF-8. Web frameworks decode such bytes to lone surrogates, which a plain
+    # encode() refuses.
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -144,43 +147,45 @@ MakeLink = Callable[[Approval], Awaitable[str]]
 
 
 def find_event(approval: Approval) -> Event:
-    """Find what is told of a request in its current state."""
+    """Return the name of the event that a request is notified as in its current state."""
     if approval.audit:
         return "audit.requested" if approval.status == "open" else "audit.closed"
     return "approval.requested" if approval.status == "open" else "approval.closed"
 
 
 def render_event(event: Event, approval: Approval, link: str | None = None) -> bytes:
-    """Render the body: who is asked, about which result, and its state; no text that can quote the content.
+    """Render the body of a notification about a request: who is asked, about which result, and the request's state.
 
-    ``link`` is the address of the page on which people decide it, where there is one.
+    The body has no text that can quote the content. ``link`` is the address of the page on which people decide the
+    request; ``None`` without one.
     """
     names = ("status", "approvers", "required", "created_at", "expires_at", "on_expiry", "closed_at", "decided_by")
     names += ("result_id", "outcome", "undecided_because", "score", "threshold", "judge", "subject", "gate")
-    about: dict[str, Any] = {"approval": approval.id}
-    about |= {name: to_plain(getattr(approval, name)) for name in (*names, "execution")}
-    about |= {} if link is None else {"link": link}
-    return json.dumps({"schema": SCHEMA, "type": event, "data": about}).encode()
+    data: dict[str, Any] = {"approval": approval.id}
+    data |= {name: to_plain(getattr(approval, name)) for name in (*names, "execution")}
+    data |= {} if link is None else {"link": link}
+    return json.dumps({"schema": SCHEMA, "type": event, "data": data}).encode()
 
 
 def render_monitor_event(monitor: Monitor) -> bytes:
-    """Render the body about the audits of a gate: the figures, the sentence and what to do; nothing of any content.
+    """Render the body of a notification about a gate's audits: their figures in numbers and words, and an advice.
 
-    Planted contents are not counted in it: a receiver passes on what it gets, and reviewers should not learn of them.
+    The figures of planted audits, whose contents were made up to test reviewers, are left out: reviewers could learn
+    of them from the receiver.
     """
     figures = {name: value for name, value in monitor.to_dict().items() if not name.startswith("planted")}
-    about = figures | {"sentence": monitor.explain(), "advice": monitor.advice}
-    return json.dumps({"schema": SCHEMA, "type": "monitor.changed", "data": about}).encode()
+    data = figures | {"sentence": monitor.explain(), "advice": monitor.advice}
+    return json.dumps({"schema": SCHEMA, "type": "monitor.changed", "data": data}).encode()
 
 
 def render_call_event(run_id: str, call_id: str) -> bytes:
-    """Render the body about a call that nobody had checked as it was made: ids alone, by which the ledger has it."""
-    about = {"run": run_id, "call": call_id}
-    return json.dumps({"schema": SCHEMA, "type": "call.unchecked", "data": about}).encode()
+    """Render the body of a notification about a call that no check had seen as it was made: its ids in the ledger."""
+    data = {"run": run_id, "call": call_id}
+    return json.dumps({"schema": SCHEMA, "type": "call.unchecked", "data": data}).encode()
 
 
 class DeliveryQueue:
-    """Deliveries under way. Each is a task of the loop that it began in; ``drain`` waits for them."""
+    """Deliveries to a webhook that are running. Each is a task of the event loop that it began in."""
 
     def __init__(
         self,
@@ -196,7 +201,7 @@ class DeliveryQueue:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, event: Event, approval: Approval) -> None:
-        """Begin a delivery about a request; what becomes of it is logged."""
+        """Begin a delivery about a request; a failure is logged."""
 
         async def make_body() -> bytes:
             return render_event(event, approval, await self._find_link(event, approval))
@@ -204,7 +209,10 @@ class DeliveryQueue:
         self._begin_delivery(f"{event} of approval {approval.id}", f"{approval.id}:{event}", make_body)
 
     def send_monitor(self, monitor: Monitor) -> None:
-        """Begin a delivery about the audits of a gate; an alarm has one id, whichever process sends it."""
+        """Begin a delivery about the audits of a gate.
+
+        The delivery's id is a digest of the state, so processes that announce the same alarm send the same id.
+        """
 
         async def make_body() -> bytes:
             return render_monitor_event(monitor)
@@ -214,7 +222,7 @@ class DeliveryQueue:
         self._begin_delivery(f"monitor.changed of gate {show(monitor.gate)}", f"{digest}:monitor.changed", make_body)
 
     def send_call(self, run_id: str, call_id: str) -> None:
-        """Begin a delivery about a call that nobody had checked; a hook that is installed twice sends one id twice."""
+        """Begin a delivery about an unchecked call; if a hook is installed twice, both deliveries have the same id."""
 
         async def make_body() -> bytes:
             return render_call_event(run_id, call_id)
@@ -223,40 +231,44 @@ class DeliveryQueue:
         self._begin_delivery(f"call.unchecked of run {show(run_id)}", f"{digest}:call.unchecked", make_body)
 
     def _begin_delivery(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
-        """Begin to deliver a notification; it is dropped where too many wait."""
+        """Begin a task that delivers a notification, or log that it is dropped because too many are running."""
         for task in self._tasks.copy():  # a copy: another loop's thread may be sending as well
             if task.get_loop().is_closed():
                 self._tasks.discard(task)
         if len(self._tasks) >= MOST_WAITING:
             logger.error("webhook: %s was dropped, %d wait", name, MOST_WAITING)
             return
-        # A bare task: it delivers while others go on; closing waits for it, and gives up the rest.
+        # A bare task: it delivers while its caller continues. ``drain`` waits for it, or cancels it when it is late.
         task = asyncio.create_task(self._deliver(name, ident, make_body))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self, seconds: float) -> None:
-        """Wait so long for the deliveries of the running loop, give up the rest, and close its connections."""
+        """Wait up to ``seconds`` for the deliveries of the running loop, cancel late ones, and close connections."""
         loop = asyncio.get_running_loop()
-        mine = {task for task in self._tasks.copy() if task.get_loop() is loop}
-        late = (await asyncio.wait(mine, timeout=seconds))[1] if mine else ()
-        if late:
-            logger.error("webhook: %d deliveries were given up", len(late))
-            await stop_tasks(late)
+        tasks_of_loop = {task for task in self._tasks.copy() if task.get_loop() is loop}
+        if tasks_of_loop:
+            _, late_tasks = await asyncio.wait(tasks_of_loop, timeout=seconds)
+            if late_tasks:
+                logger.error("webhook: %d deliveries were given up", len(late_tasks))
+                await stop_tasks(late_tasks)
         await self._transport.aclose()
 
     async def _deliver(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
         """Deliver one notification; a failure is logged and not raised."""
         try:
-            problem = await self._try_all(ident, await make_body())
-        except Exception as error:  # noqa: BLE001 - whatever it is, a delivery stops nobody
+            problem = await self._send_with_retries(ident, await make_body())
+        except Exception as error:  # noqa: BLE001 - no failure of a delivery may stop the program
             problem = type(error).__name__
             logger.debug("what a webhook's delivery raised", exc_info=error)
         if problem is not None:
             logger.error("webhook: %s was not delivered: %s", name, problem)
 
     async def _find_link(self, event: Event, approval: Approval) -> str | None:
-        """Find where people decide an open request; ``None`` where that is not known, which holds up no delivery."""
+        """Return the link to the page on which people decide an open request.
+
+        Returns ``None`` for a closed request, without ``make_link``, and if that fails: the delivery is sent anyway.
+        """
         if self._make_link is None or not event.endswith(".requested"):
             return None
         try:
@@ -265,15 +277,16 @@ class DeliveryQueue:
             logger.warning("webhook: there is no link to approval %s: %s", approval.id, type(error).__name__)
             return None
 
-    async def _try_all(self, ident: str, body: bytes) -> str | None:
-        """Send until it is taken; ``None``, or why it was not."""
+    async def _send_with_retries(self, ident: str, body: bytes) -> str | None:
+        """Post a notification until the receiver accepts it; return ``None``, or why it was not delivered."""
         problem = "nobody answered"
         for attempt in range(1, self.webhook.retries + 2):
-            wait = None
+            requested_pause = None  # of a Retry-After header, in seconds
             try:
                 status, headers = await self._post(ident, body)
             except (AdjudgeError, OSError) as error:  # a timeout is an OSError too
-                # The transport's words name the host alone; of the system's, the text can hold the address.
+                # The transport's own errors name only the host. An error of the system can quote the whole address,
+                # which may hold a secret, so only its type is logged.
                 problem = str(error) if isinstance(error, AdjudgeError) else type(error).__name__
             else:
                 problem = f"it answered {status}"
@@ -281,23 +294,23 @@ class DeliveryQueue:
                     return None
                 if not may_retry(status, headers, b""):
                     return problem
-                wait = read_wait(headers, time.time)
+                requested_pause = read_wait(headers, time.time)
             if attempt <= self.webhook.retries:
-                pause = wait if wait is not None else back_off(attempt, random.random)
+                pause = requested_pause if requested_pause is not None else back_off(attempt, random.random)
                 await self._sleep(min(pause, LONGEST_WAIT))
         return problem
 
     async def _post(self, ident: str, body: bytes) -> tuple[int, Mapping[str, str]]:
         """Post one notification, signed at this moment, and return the status and the headers of the answer."""
-        # One try, and not the transport's own retries: each is signed anew, since a receiver refuses what was signed
-        # long ago, and how many there are is said by the webhook.
-        stamp = str(int(time.time()))
+        # One try without the transport's own retries. Each try is signed anew, because a receiver refuses an old
+        # signature, and the webhook's ``retries`` limits the tries.
+        timestamp = str(int(time.time()))
         headers = {
-            # Word is sent rarely, and a connection that was kept may be closed just then.
+            # Notifications are rare, and the receiver may close a connection that is kept open just as it is used.
             "connection": "close",
             "webhook-id": ident,
-            "webhook-timestamp": stamp,
-            "webhook-signature": sign(_read_secret(self.webhook.secret), ident, stamp, body),
+            "webhook-timestamp": timestamp,
+            "webhook-signature": sign(_read_secret(self.webhook.secret), ident, timestamp, body),
         }
         async with asyncio.timeout(self.webhook.timeout):
             return await self._transport.send(self.webhook.url, headers, body)
@@ -307,7 +320,8 @@ def _check_url(url: object) -> None:
     """Raise ``UsageError`` for an address that no webhook can have; it is not quoted, since it may hold a secret."""
     try:
         parts = urlsplit(url) if isinstance(url, str) and url.isprintable() and " " not in url else None
-        host, _ = (parts.hostname or "", parts.port) if parts is not None else ("", None)  # a bad port raises as well
+        # The port is not needed; reading it raises ValueError for one that is no number.
+        host, _ = (parts.hostname or "", parts.port) if parts is not None else ("", None)
     except ValueError:
         parts, host = None, ""
     if parts is None or not host or parts.scheme not in ("https", "http"):
@@ -323,7 +337,7 @@ def _check_url(url: object) -> None:
 
 
 def _read_secret(secret: object) -> bytes:
-    """Read the bytes of a secret; the error does not repeat it."""
+    """Return the bytes of a secret; raise ``UsageError``, which does not quote it, for one that is no secret."""
     key = secret.encode() if isinstance(secret, str) else secret
     if not isinstance(key, bytes):
         raise UsageError(f"a webhook's secret is a text or bytes, got {type(secret).__name__}", argument="secret")

@@ -1,11 +1,10 @@
 """A certificate as a value: a measurement of a judge, bound by digests to the judge, the contents and the labels.
 
-Its bytes are determined by what it says: they are read only if writing what was read gives the same bytes again, and
-the digest in them is computed anew. So a changed bit is found without any key; a signature over the digest shows who
-made it (``signing.py``).
+Reading a file refuses it unless writing what was read gives the same bytes again and the digest in it is right. So a
+changed bit is found without any key; a signature over the digest shows who made the certificate (``signing.py``).
 
-It is made of a measurement in ``measurement/certification.py`` (``certify``). Whether it is enough for a result is
-decided in ``qualification.py`` (``qualify``).
+A certificate is made from a measurement in ``measurement/certification.py`` (``certify``). Whether it is enough for a
+result is decided in ``qualification.py`` (``qualify``).
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from adjudge.result import make_id
 LARGEST = 1_000_000
 """The largest file of a certificate that is read, in bytes."""
 
-_SIGNATURE = ("public_key", "signature")
-"""Members that the digest does not cover, because they are about it."""
+_SIGNATURE_MEMBERS = ("public_key", "signature")
+"""The members that the digest does not cover, because they sign it."""
 
 LimitLooks = Literal["count", "one look", "every look"]
 """The looks at the labels that the limits hold for."""
@@ -83,7 +82,8 @@ class CertifiedJudge:
         """
         pairs = {"judge": other.judge, "rubric": other.rubric, "prompt": other.prompt}
         changed = [name for name, digest in pairs.items() if getattr(self, name) != digest]
-        # Without a rule that was measured too, more reaches the judge than was put to it then.
+        # Further rules are allowed. A rule that is missing now would let contents reach the judge that did not reach it
+        # when it was measured.
         missing = [] if set(self.rules) <= set(other.rules) else ["rules"]
         return " and ".join(f"the {name}" for name in [*changed, *missing]) or None
 
@@ -179,7 +179,8 @@ class CertifiedFlips:
         return write_record(self)
 
 
-def _state(certificate: Certificate) -> str:
+def _make_statement(certificate: Certificate) -> str:
+    """Make the first sentence of a certificate: which contents, judge and dates it is about."""
     return describe_scope(
         "certificate",
         cases=certificate.contents.cases,
@@ -218,7 +219,7 @@ class Certificate:
             "public_key",
             "signature",
         ),
-        computed={"statement": _state},
+        computed={"statement": _make_statement},
         required=("id", "created_at"),
         strict=True,
     )
@@ -268,18 +269,18 @@ class Certificate:
     @property
     def digest(self) -> str:
         """SHA-256 of everything the certificate says, as canonical JSON (RFC 8785), in hexadecimal."""
-        members = {name: value for name, value in write_record(self).items() if name not in _SIGNATURE}
+        members = {name: value for name, value in write_record(self).items() if name not in _SIGNATURE_MEMBERS}
         return sha256(encode_payload(members)).hexdigest()
 
     @property
     def statement(self) -> str:
         """The first sentence: which contents, judge and dates it is about."""
-        return _state(self)
+        return _make_statement(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return this certificate as plain data that JSON can hold; ``from_dict`` reads it back."""
         members = write_record(self)
-        signature = {name: members.pop(name) for name in _SIGNATURE}
+        signature = {name: members.pop(name) for name in _SIGNATURE_MEMBERS}
         return {**members, "digest": self.digest, **signature}
 
     @classmethod

@@ -1,6 +1,6 @@
-"""Certificates read from their files.
+"""Reading of certificates from their files.
 
-Whether one is enough for a result is decided in ``qualification.py`` (``qualify``).
+Whether a certificate is enough for a result is decided in ``qualification.py`` (``qualify``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from adjudge.guards.certificate.certificate import LARGEST, Certificate, parse_c
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read the bytes of a file; raises ``OSError`` where there is none, and ``UsageError`` for a large one."""
+    """Read the bytes of a file; raises ``OSError`` if it cannot be read, and ``UsageError`` if it is too large.
+
+    The message of the ``UsageError`` continues a sentence that begins with the file's name.
+    """
     with open_regular(path) as file:
         raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
@@ -23,7 +26,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_certificate_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Read the bytes of a certificate's file; raises ``UsageError`` where there is no such file."""
+    """Read the bytes of a certificate's file; raises ``UsageError`` if it cannot be read or is too large."""
     file = Path(path)
     try:
         return read_bytes(file)

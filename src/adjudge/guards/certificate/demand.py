@@ -1,7 +1,7 @@
-"""A gate's demand for a certificate: its file, the key that signs it, and the bars that it has to reach.
+"""A gate's demand for a certificate: its file, the key that signs it, and the minimums that it has to reach.
 
-The file is read anew for every result, because it may be deleted or replaced while the gate is in use. If something is
-wrong with it, people are asked; no exception is raised.
+The file is read for every result, because it may be deleted or replaced while the gate is in use. If something is wrong
+with it, people are asked; no exception is raised.
 
 Whether a certificate is enough for a result is decided in ``qualification.py`` (``qualify``).
 """
@@ -44,27 +44,30 @@ ReleasePolicySource = ReleasePolicy | str | os.PathLike[str]
 """A release policy, or the path of its file."""
 
 
-_DISTRUSTED: tuple[MonitorVerdict, ...] = ("alarm", "unanswered")
-"""Verdicts of the audits under which the certificate does not count. ``unanswered`` is one of them, because people who
-do not answer raise no alarm. ``model changed`` is none: the model is compared with the certificate itself."""
+_DISQUALIFYING: tuple[MonitorVerdict, ...] = ("alarm", "unanswered")
+"""Verdicts of the monitor with which the certificate does not count. ``unanswered`` is one of them, because people who
+do not answer raise no alarm. ``model changed`` is not, because the certificate itself names the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
-    """The certificate of the file's bytes, or why there is none."""
+class _LoadedCertificate:
+    """A certificate that was read and whose signer was checked, or the problem with it."""
 
     raw: bytes | None = None
+    """The bytes of the file; ``None`` for a ``Certificate`` that the program passed, and for an unreadable file."""
     certificate: Certificate | None = None
+    """``None`` if there is a problem."""
     problem: str = ""
+    """The problem in one clause; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateTerms:
-    """The terms that a gate demands of a certificate."""
+    """The certificate that a gate demands, and the terms that it has to meet."""
 
     source: CertificateSource
     key: PublicKey | None
-    """The public key that has to sign it; ``None`` where nobody's signature is known."""
+    """The public key that has to sign it; ``None`` for no key."""
     allow_unsigned: bool
     bars: Bars
     release_policy: ReleasePolicySource | None = None
@@ -86,14 +89,14 @@ class CertificateDemand:
         self._judge, self._rubric, self._rules = judge, rubric, tuple(rules)
         self._read_monitor = read_monitor
         self._identity: JudgeIdentity | None = None
-        self._read: _Reading | None = None
+        self._loaded: _LoadedCertificate | None = None
 
     async def qualify(self, result: JudgeResult) -> Qualification:
-        """Find the qualification of a result, with certificate, release policy and audits as they are now."""
-        reading = await self._read_now()
-        certificate = reading.certificate
+        """Find whether the certificate covers a result, with certificate, release policy and audits as they are now."""
+        loaded = await self._load_certificate()
+        certificate = loaded.certificate
         if certificate is None:
-            return Qualification(kind="unqualified", reason=reading.problem)
+            return Qualification(kind="unqualified", reason=loaded.problem)
         if self._identity is None:
             self._identity = await identify_judge(self._judge, self._rubric, self._rules)
         qualification = qualify(
@@ -107,16 +110,20 @@ class CertificateDemand:
         return await self._apply_policy(qualification, certificate, result)
 
     async def _find_alarm(self) -> str | None:
-        """Say why the audits speak against the judge; ``None`` where they do not."""
+        """Explain why the certificate does not count by the gate's audits; return ``None`` if it does."""
         monitor, error = await call_safely(self._read_monitor)
         if error is not None or not isinstance(monitor, Monitor):
             return f"the audits cannot be read: {type(error).__name__}"
-        return monitor.explain() if monitor.verdict in _DISTRUSTED else None
+        return monitor.explain() if monitor.verdict in _DISQUALIFYING else None
 
     async def _apply_policy(
         self, qualification: Qualification, certificate: Certificate, result: JudgeResult
     ) -> Qualification:
-        """Withhold what the release policy does not release, and all where the certificate does not name the policy."""
+        """Apply the release policy, if there is one, to a qualified result.
+
+        A pass that the policy does not release gets a reason in ``unreleased``, so that a person decides it. If the
+        policy cannot be read, or the certificate does not name it, the result is unqualified.
+        """
         source = self.terms.release_policy
         if source is None:
             return qualification
@@ -131,43 +138,45 @@ class CertificateDemand:
         if not result.passed or policy.releases(result):
             return qualification
         score = find_release_score(result)
-        described = "no score" if score is None else f"a score of {format_score(score)}"
-        unreleased = f"it has {described}, and the judge decides alone from {format_score(policy.threshold)} on"
+        described_score = "no score" if score is None else f"a score of {format_score(score)}"
+        unreleased = f"it has {described_score}, and the judge decides alone from {format_score(policy.threshold)} on"
         return replace(qualification, unreleased=unreleased)
 
-    async def _read_now(self) -> _Reading:
-        """Read the certificate as it is at this moment; bytes that have not changed are not parsed again."""
+    async def _load_certificate(self) -> _LoadedCertificate:
+        """Read the certificate from its file, and check its signer; unchanged bytes are not parsed again."""
         source = self.terms.source
         if isinstance(source, Certificate):
-            if self._read is None:
-                self._read = self._check_signer(None, source)
-            return self._read
+            if self._loaded is None:
+                self._loaded = self._check_signer(None, source)
+            return self._loaded
         try:
             raw = await asyncio.to_thread(read_bytes, Path(source))
         except OSError as error:
-            return _Reading(problem=self._name_problem(f"cannot be read: {error.strerror}"))
+            return _LoadedCertificate(problem=self._prefix_problem(f"cannot be read: {error.strerror}"))
         except UsageError as error:
-            return _Reading(problem=self._name_problem(str(error)))
-        if self._read is None or self._read.raw != raw:
-            self._read = self._parse(raw)
-        return self._read
+            return _LoadedCertificate(problem=self._prefix_problem(str(error)))
+        if self._loaded is None or self._loaded.raw != raw:
+            self._loaded = self._parse_bytes(raw)
+        return self._loaded
 
-    def _parse(self, raw: bytes) -> _Reading:
+    def _parse_bytes(self, raw: bytes) -> _LoadedCertificate:
+        """Parse the bytes of the file, and check who signed the certificate."""
         try:
             return self._check_signer(raw, parse_certificate(raw))
         except UsageError as error:
-            return _Reading(raw=raw, problem=self._name_problem(f"does not count: {error}"))
+            return _LoadedCertificate(raw=raw, problem=self._prefix_problem(f"does not count: {error}"))
 
-    def _check_signer(self, raw: bytes | None, certificate: Certificate) -> _Reading:
-        """Check who signed a certificate: without a known signer, anybody may have written it."""
+    def _check_signer(self, raw: bytes | None, certificate: Certificate) -> _LoadedCertificate:
+        """Check that the demanded key signed a certificate, or that an unsigned one is allowed."""
         if certificate.signature is None and self.terms.allow_unsigned:
-            return _Reading(raw=raw, certificate=certificate)
+            return _LoadedCertificate(raw=raw, certificate=certificate)
         problem = find_signature_problem(certificate, self.terms.key)
         if problem is None:
-            return _Reading(raw=raw, certificate=certificate)
-        return _Reading(raw=raw, problem=self._name_problem(f"does not count: {problem}"))
+            return _LoadedCertificate(raw=raw, certificate=certificate)
+        return _LoadedCertificate(raw=raw, problem=self._prefix_problem(f"does not count: {problem}"))
 
-    def _name_problem(self, problem: str) -> str:
+    def _prefix_problem(self, problem: str) -> str:
+        """Make a clause of a problem, with the name of the certificate's file if there is one."""
         source = self.terms.source
-        where = "" if isinstance(source, Certificate) else f" {flatten(Path(source).name, 120)}"
-        return f"the certificate{where} {problem}"
+        file_name = "" if isinstance(source, Certificate) else f" {flatten(Path(source).name, 120)}"
+        return f"the certificate{file_name} {problem}"

@@ -1,8 +1,7 @@
-"""From observing to enforcing: a gate that enforces from its first certified result on, and never observes again.
+"""The state of a gate that observes until its first certified result, and enforces from then on.
 
-That it has enforced is an entry of the ledger, so that every process, and a gate that is made anew, knows it.
-
-Which result is certified is decided in ``qualification.py``.
+That it enforces is recorded in the ledger, so that every process, and the same gate after a restart, knows it. Which
+result is certified is decided in ``qualification.py``.
 """
 
 from __future__ import annotations
@@ -19,40 +18,42 @@ GATE_ENFORCED = "gate.enforced"
 
 
 class Enforcement:
-    """The state of one gate with ``mode="enforce_when_certified"``: it enforces by now, or not yet."""
+    """The state of one gate with ``mode="enforce_when_certified"``: whether it enforces yet."""
 
     def __init__(self, gate: str, ledger: Ledger) -> None:
         self._gate, self._ledger = gate, ledger
-        self._has_begun = self._is_prepared = False
-        self._unrecorded: Qualification | None = None
-        """The qualification that it began with, until the ledger has the entry."""
+        self._enforces = self._is_prepared = False
+        self._unrecorded_qualification: Qualification | None = None
+        """The qualification with which the gate began to enforce, as long as that is not recorded; else ``None``."""
 
     @property
     def has_begun(self) -> bool:
-        """Return whether it is known here that the gate enforces; another process may know more."""
-        return self._has_begun
+        """Return whether this object knows that the gate enforces; the ledger may have it from another process."""
+        return self._enforces
 
     async def choose_mode(self, qualification: Qualification | None) -> Literal["enforce", "observe"]:
-        """Choose what the gate does with a result, and record that it begins to enforce with the first qualified one.
+        """Choose whether the gate enforces or observes for a result with this qualification (``None``: none was made).
 
-        If the ledger cannot be read or written, it enforces: the gate may have begun to, and must not observe again.
+        From the first qualified result on it enforces, which is recorded in the ledger. If the ledger cannot be read or
+        written, it enforces too, because the gate may have begun before, and must not observe again.
         """
-        if not self._has_begun:
-            is_recorded, error = await call_safely(self._is_recorded)
+        if not self._enforces:
+            is_recorded, error = await call_safely(self._is_enforcement_recorded)
             if error is not None:
                 return "enforce"
-            self._has_begun = is_recorded is True
-        if not self._has_begun:
+            self._enforces = is_recorded is True
+        if not self._enforces:
             if qualification is None or qualification.kind != "qualified":
                 return "observe"
-            # Set before it is recorded, and kept if that fails: this gate would else observe again.
-            self._has_begun, self._unrecorded = True, qualification
-        if self._unrecorded is not None:
-            _, error = await call_safely(self._record, self._unrecorded)
-            self._unrecorded = None if error is None else self._unrecorded
+            # Set before the entry is written, and kept if that fails, or this gate would observe again.
+            self._enforces, self._unrecorded_qualification = True, qualification
+        if self._unrecorded_qualification is not None:
+            _, error = await call_safely(self._record_enforcement, self._unrecorded_qualification)
+            self._unrecorded_qualification = None if error is None else self._unrecorded_qualification
         return "enforce"
 
-    async def _is_recorded(self) -> bool:
+    async def _is_enforcement_recorded(self) -> bool:
+        """Return whether the ledger has an entry that this gate began to enforce."""
         if not self._is_prepared:
             await self._ledger.prepare()
             self._is_prepared = True
@@ -60,6 +61,7 @@ class Enforcement:
             return True
         return False
 
-    async def _record(self, qualification: Qualification) -> None:
+    async def _record_enforcement(self, qualification: Qualification) -> None:
+        """Append the entry that this gate began to enforce, with the reason why the result was qualified."""
         payload = {"schema": "adjudge/gate-enforced/1", "gate": self._gate, "because": qualification.reason}
         await self._ledger.append(payload, kind=GATE_ENFORCED, subject=digest_text(self._gate))

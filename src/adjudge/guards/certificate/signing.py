@@ -1,6 +1,6 @@
 """Signatures of certificates, with the key of a ledger: Ed25519 over schema and digest.
 
-Whose signature a gate wants is decided in ``demand.py`` (``CertificateDemand``).
+Which key a gate demands is decided in ``demand.py`` (``CertificateDemand``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The input firewall: arguments from elsewhere, before they reach a function.
+"""The input firewall: a judge checks a function's arguments before they reach the function.
 
 The verdict is decided in ``_conclude``.
 """
@@ -56,19 +56,22 @@ def make_guard(firewall: InputFirewall, trusted: Sequence[str]) -> Callable[[F],
 
 
 class _GuardedFunction:
-    """A guarded function: how its arguments bind, and which of them are checked."""
+    """The part of a guarded function that binds its arguments and checks them."""
 
-    __slots__ = ("firewall", "hidden", "signature", "tool")
+    __slots__ = ("firewall", "signature", "tool", "unchecked")
 
     def __init__(self, firewall: InputFirewall, function: Callable[..., Any], trusted: frozenset[str]) -> None:
         _check_function(function, trusted)
         self.firewall = firewall
         self.tool = firewall.tool_name or getattr(function, "__qualname__", "unknown")
         self.signature = inspect.signature(function)
-        self.hidden = trusted | _find_owner(function, self.signature)
+        self.unchecked = trusted | _find_self_parameter(function, self.signature)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
-        """Bind a call as the function will see it, and return it with the arguments to check."""
+        """Bind the arguments of a call to the function's parameters, with defaults filled in.
+
+        Returns the bound arguments, and those of them that are checked, by name.
+        """
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()  # a default goes through the firewall like anything else
         return bound, self.select_checked(bound)
@@ -80,7 +83,7 @@ class _GuardedFunction:
         return {
             name: value
             for name, value in bound.arguments.items()
-            if name not in self.hidden and (kinds[name] not in variadic or value)
+            if name not in self.unchecked and (kinds[name] not in variadic or value)
         }
 
     async def check(self, arguments: dict[str, Any]) -> None:
@@ -91,6 +94,8 @@ class _GuardedFunction:
 
 
 def _wrap_async(guarded_function: _GuardedFunction, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap an async function, so that its arguments are checked before it runs."""
+
     @functools.wraps(function)
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         bound, checked = guarded_function.bind(args, kwargs)
@@ -101,6 +106,8 @@ def _wrap_async(guarded_function: _GuardedFunction, function: Callable[..., Any]
 
 
 def _wrap_sync(guarded_function: _GuardedFunction, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function, so that its arguments are checked before it runs; its caller is blocked during the check."""
+
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         bound, checked = guarded_function.bind(args, kwargs)
@@ -110,12 +117,12 @@ def _wrap_sync(guarded_function: _GuardedFunction, function: Callable[..., Any])
     return guarded
 
 
-def _find_owner(function: Callable[..., Any], signature: inspect.Signature) -> frozenset[str]:
-    """Return ``self`` or ``cls`` of a function that was written in a class: it is the object, and nobody sends it."""
-    within = getattr(function, "__qualname__", "").rpartition(".")[0]
-    first = next(iter(signature.parameters), "")
-    is_method = bool(within) and not within.endswith("<locals>") and first in {"self", "cls"}
-    return frozenset({first}) if is_method else frozenset()
+def _find_self_parameter(function: Callable[..., Any], signature: inspect.Signature) -> frozenset[str]:
+    """Return the parameter ``self`` or ``cls`` of a method, which no caller sends; empty for any other function."""
+    enclosing_name = getattr(function, "__qualname__", "").rpartition(".")[0]
+    first_parameter = next(iter(signature.parameters), "")
+    is_in_class = bool(enclosing_name) and not enclosing_name.endswith("<locals>")
+    return frozenset({first_parameter}) if is_in_class and first_parameter in {"self", "cls"} else frozenset()
 
 
 def _check_function(function: Callable[..., Any], trusted: frozenset[str]) -> None:
@@ -215,7 +222,7 @@ class InputFirewall(ReadOnly):
         return f"InputFirewall({self.chain.name!r}, tool_name={self.tool_name!r})"
 
     async def _check(self, arguments: Mapping[str, Any], *, tool: str) -> InputVerdict:
-        """Check as ``check`` does, in the name of a tool."""
+        """Check arguments as ``check`` does; ``tool`` is the name of the tool in events and the log."""
         if not isinstance(arguments, Mapping):
             raise UsageError(
                 f"arguments must be a mapping of names to values, got {type(arguments).__name__}", argument="arguments"
@@ -228,7 +235,7 @@ class InputFirewall(ReadOnly):
             subject = digest_text(text)
             result = await self.chain.ask(_make_input_question(text, subject))
         except (UnwritableError, UsageError) as error:
-            # Too much for this judge, or one that is not set up: nobody answered, so nothing may pass.
+            # The arguments are too large for the judge, or the judge is not set up. Without an answer nothing may pass.
             logger.warning("input firewall of %r has no answer and rejected the arguments", tool)
             return InputVerdict(passed=False, duration_ms=measure_ms(started), detail=describe_unasked(error))
         verdict = _conclude(result, measure_ms(started))
@@ -248,33 +255,39 @@ class InputFirewall(ReadOnly):
 
 
 def _make_input_question(text: str, subject: str) -> Question:
-    # A judge that contradicts itself stops the call, so nobody is cut short: that must not depend on who is quicker.
+    """Make the firewall's question about arguments in JSON; ``subject`` is their digest."""
+    # Every seat is waited for: a judge that contradicts itself rejects the call, even if others have answered before.
     parts = [Part(label="arguments", text=text)]
     return make_guard_question(INPUT, parts, answer_input, subject=subject, wants_everybody=True)
 
 
 def _conclude(result: JudgeChainResult, duration_ms: float) -> InputVerdict:
-    """Make the verdict from the chain's result alone: a judge's words are shown and decide nothing."""
+    """Make the verdict: the arguments pass if the chain's result passed and no judge in it is unreliable.
+
+    The threats that judges named are only shown, and decide nothing.
+    """
     unreliable = find_unreliable_judge(result)
     passed = result.passed and not unreliable
     return InputVerdict(
         passed=passed,
-        # Of judges that were outvoted, what they named is in the chain's result.
+        # If the arguments passed, threats that outvoted judges named are only in the chain's result.
         threats=() if passed else tuple(dict.fromkeys(_list_threats(result))),
         fallback_triggered=bool(unreliable) or result.fallback_triggered,
         duration_ms=duration_ms,
         chain_result=result,
-        detail="" if passed else unreliable or _explain(result),
+        detail="" if passed else unreliable or _explain_rejection(result),
     )
 
 
 def _list_threats(result: JudgeChainResult) -> Iterator[Threat]:
+    """Yield the threats that the judges named, in the order of the seats."""
     for seat in iterate_seats(result):
         if isinstance(seat.value, InputReply):
             yield from seat.value.threats
 
 
-def _explain(result: JudgeChainResult) -> str:
+def _explain_rejection(result: JudgeChainResult) -> str:
+    """Explain in one sentence why the judges did not pass the arguments."""
     if result.outcome == "undecided":
         return explain_undecided(result)
     return shorten("the judges found the arguments unsafe" + (f"; {result.detail}" if result.detail else ""))

@@ -1,4 +1,4 @@
-"""The prompt firewall: rules from elsewhere, before they reach a prompt."""
+"""The prompt firewall: a judge checks rules from other people or services before they reach a prompt."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from adjudge.sync import make_sync_method
 
 
 def iterate_seats(result: JudgeResult) -> Iterator[JudgeResult]:
-    """Yield a result and all it rests on, at any depth, in seat order; a chain after its seats."""
+    """Yield the results of all seats at any depth, in the order of the seats, and last the result itself."""
     for seat in result.results if isinstance(result, JudgeChainResult) else ():
         yield from iterate_seats(seat)
     yield result
 
 
 def find_unreliable_judge(result: JudgeResult) -> str:
-    """Say why no judge of this result is to be believed; empty if all are.
+    """Find a judge whose answer shows that the judging is under attack, and explain it; empty if there is none.
 
-    A judge that contradicts itself, or saw tampering, has no opinion that others could outvote: it is a sign that the
-    judging is under attack, whatever a counting strategy makes of the rest. So is one that rejects what is not there.
+    Such a judge contradicts itself, saw tampering, or rejects a rule that does not exist. Other judges must not outvote
+    it, so its answer counts under every strategy.
     """
     for seat in iterate_seats(result):
         if seat.undecided_because in ENDING or (isinstance(seat.value, RulesReply) and not seat.value.usable):
@@ -54,58 +54,64 @@ def find_unreliable_judge(result: JudgeResult) -> str:
     return ""
 
 
-def would_pass(judge: Any, result: JudgeResult) -> bool:
-    """Return whether a chain would have passed what none of its judges named, by its own strategy.
+def would_pass_others(judge: Any, result: JudgeResult) -> bool:
+    """Return whether, by a judge's answer or a chain's strategy, the rules that nobody rejected would have passed.
 
-    A judge that rejected some rules by name has looked at the others and let them be. One that could not answer, or
-    was cut short, has not.
+    A judge that rejected some rules by number has accepted the others. A judge that could not answer, or was cut short,
+    has not.
     """
     if not isinstance(result, JudgeChainResult):
         return result.passed or names_rules(result)
     if not isinstance(judge, JudgeChain):
         return result.passed
-    # Seats are asked in order, under every strategy, so results belong to the first of them.
+    # Every strategy asks seats in order, so if there are fewer results than seats, they are of the first ones.
     passes = [
-        would_pass(seat, seat_result) for (_, seat), seat_result in zip(judge.seats, result.results, strict=False)
+        would_pass_others(seat, seat_result)
+        for (_, seat), seat_result in zip(judge.seats, result.results, strict=False)
     ]
     if judge.strategy in COUNTING:
-        return sum(passes) >= find_needed_votes(judge.strategy, len(judge.seats), judge.quorum)[0]
-    if judge.strategy == "cascade":  # an earlier seat was not sure
+        needed_passes, _ = find_needed_votes(judge.strategy, len(judge.seats), judge.quorum)
+        return sum(passes) >= needed_passes
+    if judge.strategy == "cascade":  # the last seat that was asked decides, because earlier ones were not sure
         return bool(passes) and passes[-1]
     return any(passes)
 
 
 def names_rules(seat: JudgeResult) -> bool:
-    """Return whether a judge rejected rules by number."""
+    """Return whether a judge rejected rules by their numbers, so that it is known which ones."""
     return isinstance(seat.value, RulesReply) and seat.value.usable and bool(seat.value.rejected)
 
 
-_POSES = (
+_RULE_NUMBERS = (
     # A line that begins like a numbered entry.
     re.compile(r"^\W*(?:(?:rule|item|entry)\W*)?(\d{1,9})\s*[.):\]>|=-]"),
     re.compile(r"\b(?:rule|item|entry|index)\b\W{0,9}(\d{1,9})(?!\w)"),
 )
 
-_FENCE = re.compile(r"<<|>>")
+"""The numbers in a folded line of a rule that could be taken for the number of a rule."""
+
+_FENCE_MARK = re.compile(r"<<|>>")
+"""The marks of the lines that separate rules in the judge's prompt."""
 
 
 class SortedRules(NamedTuple):
-    """Rules, each allowed or rejected, and who decided."""
+    """The rules that are allowed, those that are rejected, and who decided."""
 
     allowed: tuple[str, ...]
     rejected: tuple[RejectedRule, ...]
     decided_by: DecidedBy
-    """``policy`` where a judge was unreliable, whatever the chain decided; else who decided for the chain."""
+    """``policy`` if a judge was unreliable, whatever the chain decided; otherwise who decided for the chain."""
 
 
-def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult, *, keep_rest: bool) -> SortedRules:
-    """Sort the rules that were checked into allowed and rejected ones; where that cannot be known, all are rejected.
+def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult, *, keeps_others: bool) -> SortedRules:
+    """Sort the rules that were checked into allowed and rejected ones.
 
-    With ``keep_rest``, the rules that no judge rejected are kept (``drop_flagged``); else one rejection rejects all.
+    With ``keeps_others`` (``on_unsafe="drop_flagged"``), rules that no judge rejected are allowed, unless there
+    is a reason to reject all. Without it, one rejected rule rejects all.
     """
     unreliable = find_unreliable_judge(result)
     reasons = _collect_rejections(result, len(rules))
-    reason_for_all = unreliable or _find_objection(rules, chain, result, reasons, keep_rest=keep_rest)
+    reason_for_all = unreliable or _find_reason_for_all(rules, chain, result, reasons, keeps_others=keeps_others)
     decided_by: DecidedBy = "policy" if unreliable else result.decided_by
     if not reason_for_all:
         reasons = _reject_duplicates(rules, reasons)
@@ -120,44 +126,51 @@ def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult
 
 
 def explain_undecided(result: JudgeChainResult) -> str:
-    """Explain why judges could not decide: each with its reason, and what went wrong."""
+    """Explain why the judges could not decide, with the reason of each undecided judge."""
     reasons = [
         f"{seat.judge}: {seat.undecided_because}" + (f" ({seat.detail})" if seat.detail else "")
         for seat in iterate_seats(result)
-        if seat.undecided_because is not None and not getattr(seat, "results", ())
+        if seat.undecided_because is not None and not getattr(seat, "results", ())  # a judge, and no chain with seats
     ]
     return shorten(f"the judges could not decide: {result.undecided_because}; {'; '.join(reasons) or result.detail}")
 
 
 def reject_all(rules: Sequence[str], reason: str) -> tuple[RejectedRule, ...]:
-    """Reject every rule, for one reason."""
+    """Reject every rule for the same reason."""
     return tuple(RejectedRule(index=index, rule=rule, reason=reason) for index, rule in enumerate(rules, 1))
 
 
 def _collect_rejections(result: JudgeResult, count: int) -> dict[int, str]:
-    """Collect the rules that any judge rejected, with every judge's reason."""
+    """Collect the reasons for which any judge rejected a rule, joined, by the rule's number from 1 to ``count``."""
     reasons: dict[int, list[str]] = {}
     for seat in iterate_seats(result):
         for index, reason in seat.value.rejected if isinstance(seat.value, RulesReply) else ():
             text = reason or "the judge gave no reason"
-            # A chain shows what one of its seats said once more.
+            # A chain's own result repeats the reply of one of its seats.
             if 1 <= index <= count and text not in reasons.setdefault(index, []):
                 reasons[index].append(text)
     return {index: "; ".join(text) for index, text in reasons.items()}
 
 
-def _find_objection(
-    rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult, reasons: Mapping[int, str], *, keep_rest: bool
+def _find_reason_for_all(
+    rules: Sequence[str],
+    chain: JudgeChain,
+    result: JudgeChainResult,
+    reasons: Mapping[int, str],
+    *,
+    keeps_others: bool,
 ) -> str:
-    """Say why all rules are rejected; empty if some may be kept."""
+    """Find the reason why all rules are rejected, and not only those with ``reasons``; empty if there is none."""
     if result.outcome == "undecided":
         return explain_undecided(result)
-    objection = _find_unspecific(result) or ("" if reasons or result.passed else "the judges found the rules unsafe")
-    if objection or not reasons:
-        return objection
-    if not keep_rest:
+    reason_for_all = _find_unspecific_judge(result)
+    if not reason_for_all and not reasons and not result.passed:
+        reason_for_all = "the judges found the rules unsafe"
+    if reason_for_all or not reasons:
+        return reason_for_all
+    if not keeps_others:
         return "another rule that came with it was rejected"
-    if not would_pass(chain, result):
+    if not would_pass_others(chain, result):
         return "another rule was rejected, and not enough judges answered to clear this one"
     imitator = _find_imitator(rules)
     if imitator:
@@ -165,8 +178,8 @@ def _find_objection(
     return ""
 
 
-def _find_unspecific(result: JudgeChainResult) -> str:
-    """Find a judge that found the rules unsafe and named none, so that it may mean any; empty if there is none."""
+def _find_unspecific_judge(result: JudgeChainResult) -> str:
+    """Find a judge that failed the rules without naming one, and explain it; empty if there is none."""
     for seat in iterate_seats(result):
         is_judge = not (isinstance(seat, JudgeChainResult) and seat.results)
         if is_judge and seat.outcome == "failed" and not names_rules(seat):
@@ -175,40 +188,43 @@ def _find_unspecific(result: JudgeChainResult) -> str:
 
 
 def _find_imitator(rules: Sequence[str]) -> int:
-    """Find the first rule that imitates the number of another, or the lines around rules; 0 when there is none.
+    """Find the number of the first rule that imitates the number of another, or the fence lines; 0 if none does.
 
-    Asked only when something was rejected: a judge that took the bait then named an innocent rule, and the one that
-    laid it out would be kept. Crude on purpose, since a false alarm costs no more than the rest of a rejected batch.
+    This matters only if a rule was rejected: by such a rule, a judge can be misled to reject another one by its number,
+    and the rule that misled it would be kept. The patterns are broad, because a false alarm only costs the other rules
+    of a batch of which one was rejected anyway.
     """
     for index, rule in enumerate(rules, 1):
-        # What nobody sees may stand inside a number's word, and may be what ends a line: both are looked at.
+        # With and without invisible characters: they can split a word such as "rule", and some of them end a line.
         for text in {unicodedata.normalize("NFKC", variant).casefold() for variant in (rule, drop_unseen(rule))}:
-            if _FENCE.search(text) or any(_names_another(line, index) for line in text.splitlines()):
+            if _FENCE_MARK.search(text) or any(_has_other_number(line, index) for line in text.splitlines()):
                 return index
     return 0
 
 
-def _names_another(line: str, index: int) -> bool:
-    numbers = [int(number) for pattern in _POSES for number in pattern.findall(line)]
+def _has_other_number(line: str, index: int) -> bool:
+    """Return whether a line has a number that could be taken for a rule's, and is not ``index``."""
+    numbers = [int(number) for pattern in _RULE_NUMBERS for number in pattern.findall(line)]
     return any(number != index for number in numbers)
 
 
 def _reject_duplicates(rules: Sequence[str], reasons: dict[int, str]) -> dict[int, str]:
-    """Add, to the rejected rules and their reasons, each other rule that reads the same as a rejected one."""
+    """Add to the reasons of rejected rules, by number, those of other rules that read the same as a rejected one."""
     if not reasons:
         return reasons
-    folded = [_fold(rule) for rule in rules]
-    originals = {folded[index - 1]: index for index in sorted(reasons, reverse=True)}
-    copies = {
-        index: f"it reads the same as rule {originals[text]}, which was rejected"
-        for index, text in enumerate(folded, 1)
-        if text in originals and index not in reasons
+    folded_rules = [_fold_rule(rule) for rule in rules]
+    # In reverse order, so that of several rejected rules that read the same the first is named.
+    rejected_numbers = {folded_rules[index - 1]: index for index in sorted(reasons, reverse=True)}
+    duplicates = {
+        index: f"it reads the same as rule {rejected_numbers[text]}, which was rejected"
+        for index, text in enumerate(folded_rules, 1)
+        if text in rejected_numbers and index not in reasons
     }
-    return reasons | copies
+    return reasons | duplicates
 
 
-def _fold(rule: str) -> str:
-    """Fold a rule: drop what a reader does not see, which is case, width, spacing, invisible characters."""
+def _fold_rule(rule: str) -> str:
+    """Fold a rule so that rules which read the same are equal: without case, width, blanks and invisible characters."""
     text = unicodedata.normalize("NFKC", drop_unseen(rule)).casefold()
     return "".join(char for char in text if char.isprintable() and not char.isspace() and not is_unseen(char))
 
@@ -267,12 +283,12 @@ class PromptFirewall(ReadOnly):
             question = self._make_question(rule_list)
             result = await self.chain.ask(question)
         except (UnwritableError, UsageError) as error:
-            # Too much for this judge, or one that is not set up: nobody answered, so nothing may pass.
+            # The rules are too long for the judge, or the judge is not set up. Without an answer nothing may pass.
             logger.warning("prompt firewall %r has no answer and rejected %d rules", self.name, len(rule_list))
             reason = shorten(describe_unasked(error))
             return FirewallVerdict(allowed=(), rejected=reject_all(rule_list, reason), duration_ms=measure_ms(started))
         allowed, rejected, decided_by = sort_rules(
-            rule_list, self.chain, result, keep_rest=self.on_unsafe == "drop_flagged"
+            rule_list, self.chain, result, keeps_others=self.on_unsafe == "drop_flagged"
         )
         verdict = FirewallVerdict(
             allowed=allowed,
@@ -305,9 +321,10 @@ class PromptFirewall(ReadOnly):
         return f"PromptFirewall({self.chain.name!r}, on_unsafe={self.on_unsafe!r})"
 
     def _make_question(self, rules: Sequence[str]) -> Question:
+        """Make the firewall's question about rules, one part for each; raises ``UnwritableError`` for too long ones."""
         parts = [Part(label=f"rule {index}", text=text) for index, text in enumerate(render_rules(rules), 1)]
         subject = digest_text(json.dumps(list(rules)))
-        # Everybody's rejections count, so nobody is cut short: what is kept must not depend on who is quicker.
+        # Every seat is waited for, because the rejections of all judges count, and not only those of the quicker ones.
         return make_guard_question(RULES, parts, answer_rules, subject=subject, wants_everybody=True)
 
 

@@ -1,4 +1,4 @@
-"""The questions of the firewalls: constant texts, so that the system part is the same bytes for every check.
+"""The firewalls' questions to a judge: their constant texts, the rendering of the checked data, and reading of replies.
 
 The verdict that follows from the replies is decided in ``input.py`` (``_conclude``) and ``prompt.py`` (``sort_rules``).
 """
@@ -40,9 +40,9 @@ class RulesReply:
     """The rules of a list that one judge rejects."""
 
     rejected: tuple[tuple[int, str], ...] = ()
-    """Numbers from 1, each once, and reasons."""
+    """The rejected rules: the number of each, from 1, and the reason; each number once."""
     usable: bool = True
-    """False for an objection that nobody can map to rules."""
+    """False if the judge objected and it cannot be known to which rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +55,14 @@ class InputReply:
 def answer_rules(members: Mapping[str, Any], question: Question) -> Answer:
     """Read a prompt firewall's reply: ``{"rejected": [{"index", "reason"}], "safe"}``.
 
-    A reply that cannot be read is asked for once more, unless it rejects something: then the judge has an objection,
-    and is not given the chance to take it back. Its answer is undecided, final, and rejects no rule by number
-    (``usable=False``), so that the firewall rejects all of them.
+    A reply that cannot be read raises ``ReplyError``, and the judge is asked once more. But if it objects to anything,
+    the judge must not get the chance to take that back. Then the answer is undecided, final, and rejects no rule by
+    number (``usable=False``), so that the firewall rejects all of them.
     """
     try:
         rejected = _read_list(members, "rejected", _read_rule)
         _check_indexes([index for index, _ in rejected], len(question.parts))
-        safe = _read_outcome(members, RULES, objects=bool(rejected))
+        safe = _read_safe(members, RULES, names_something=bool(rejected))
     except ReplyError as error:
         if not _has_objection(members, "rejected"):
             raise
@@ -72,19 +72,23 @@ def answer_rules(members: Mapping[str, Any], question: Question) -> Answer:
 
 
 def answer_input(members: Mapping[str, Any], question: Question) -> Answer:
-    """Read an input firewall's reply: ``{"threats": [{"field", "type", "reason"}], "safe"}``."""
+    """Read an input firewall's reply: ``{"threats": [{"field", "type", "reason"}], "safe"}``.
+
+    A reply that cannot be read raises ``ReplyError``, and the judge is asked once more. But if it objects to anything,
+    the answer is undecided and final, so that the judge cannot take that back.
+    """
     del question
-    threats, list_error = _try_threats(members)
+    threats, list_error = _read_threats(members)
     try:
-        # A list that cannot be read still objects: what says safe beside it contradicts it.
-        safe = _read_outcome(members, INPUT, objects=bool(members.get("threats")))
+        # A list that is not empty objects even if it cannot be read, and contradicts a reply that says safe.
+        safe = _read_safe(members, INPUT, names_something=bool(members.get("threats")))
         if list_error is not None and safe:
             raise list_error
     except ReplyError as error:
         if not _has_objection(members, "threats"):
             raise
-        read = InputReply(threats=threats)
-        return Answer(outcome="undecided", because="contradiction", detail=error.detail, value=read, final=True)
+        reply = InputReply(threats=threats)
+        return Answer(outcome="undecided", because="contradiction", detail=error.detail, value=reply, final=True)
     detail = f"what it named cannot be used: {list_error.detail}" if list_error is not None else ""
     return Answer(
         outcome="passed" if safe else "failed", score=float(safe), value=InputReply(threats=threats), detail=detail
@@ -92,38 +96,43 @@ def answer_input(members: Mapping[str, Any], question: Question) -> Answer:
 
 
 def _has_objection(members: Mapping[str, Any], name: str) -> bool:
-    """Return whether a reply says no anywhere: something in its list, or a flag that is false."""
+    """Return whether a reply objects anywhere: the list of this name is not empty, or a flag is false."""
     return bool(members.get(name)) or has_false_flag(members)
 
 
-def _read_outcome(members: Mapping[str, Any], wording: Wording, *, objects: bool) -> bool:
-    """Read whether a reply calls the content safe; raise ``ReplyError`` for one that contradicts itself."""
+def _read_safe(members: Mapping[str, Any], wording: Wording, *, names_something: bool) -> bool:
+    """Read the flag ``safe`` of a reply; raise ``ReplyError`` for a reply that contradicts itself.
+
+    ``names_something`` says that the reply names a rejected rule or a threat.
+    """
     safe = read_flag(members) is True
     check_finite(members)
     check_flags(members, "passed" if safe else "failed", wording.properties)
-    if safe and objects:
+    if safe and names_something:
         raise ReplyError("contradiction", "the reply says safe and names what it rejects")
     return safe
 
 
-def _read_list(members: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
+def _read_list(members: Mapping[str, Any], name: str, read_entry: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
+    """Read a list of objects in a reply; empty if it is missing. Raises ``ReplyError`` for any other value."""
     value = members.get(name)
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise ReplyError("unparseable", f"{name!r} must be a list of objects")
-    return tuple(read(entry) for entry in value)
+    return tuple(read_entry(entry) for entry in value)
 
 
 def _read_rule(entry: Mapping[str, Any]) -> tuple[int, str]:
-    """Read the number of a rejected rule, and the reason. Raises ``ReplyError`` for a number that is none."""
+    """Read the number of a rejected rule, and the reason. Raises ``ReplyError`` if the number is no whole number."""
     index = entry.get("index")
-    if type(index) is not int:  # neither 1.5, nor true, nor "1": which rule was meant is not ours to guess
+    if type(index) is not int:  # 1.5, true and "1" are refused, and not taken for a guess of the rule
         raise ReplyError("unparseable", "an 'index' in the reply is not a whole number")
     return index, shorten(read_text(entry, "reason"))
 
 
 def _check_indexes(indexes: list[int], count: int) -> None:
+    """Raise ``ReplyError`` for a number that is not one of ``count`` rules, and for one that is there twice."""
     for index in indexes:
         if not 1 <= index <= count:
             raise ReplyError("unparseable", f"the reply rejects a rule outside the {count} that were shown")
@@ -131,7 +140,8 @@ def _check_indexes(indexes: list[int], count: int) -> None:
         raise ReplyError("unparseable", "the reply rejects a rule twice")
 
 
-def _try_threats(members: Mapping[str, Any]) -> tuple[tuple[Threat, ...], ReplyError | None]:
+def _read_threats(members: Mapping[str, Any]) -> tuple[tuple[Threat, ...], ReplyError | None]:
+    """Read the threats of a reply; return them and ``None``, or no threats and the error if they cannot be read."""
     try:
         return _read_list(members, "threats", _read_threat), None
     except ReplyError as error:
@@ -139,12 +149,13 @@ def _try_threats(members: Mapping[str, Any]) -> tuple[tuple[Threat, ...], ReplyE
 
 
 def _read_threat(entry: Mapping[str, Any]) -> Threat:
-    where, kind, reason = (shorten(read_text(entry, name)) for name in ("field", "type", "reason"))
-    return Threat(field=where, type=kind, reason=reason)
+    """Read one threat, its texts shortened."""
+    field_name, kind, reason = (shorten(read_text(entry, name)) for name in ("field", "type", "reason"))
+    return Threat(field=field_name, type=kind, reason=reason)
 
 
 def shorten(text: str) -> str:
-    """Write a judge's words on one line of at most 300 characters, without what a terminal would obey."""
+    """Write a text, such as a judge's, on one line of at most 300 characters, without control characters."""
     line = clean(" ".join(text[:2_000].split()), keep_lines=False)
     return line if len(line) <= 300 else f"{line[:299]}…"
 
@@ -245,36 +256,39 @@ Ordinary values are safe: names, numbers, sentences, code or queries where the a
 
 
 MOST_CHARACTERS = 1_000_000
-"""Characters of JSON beyond which nothing is asked; models take as much by default."""
+"""The most characters of JSON that a judge is asked about; a model's default limit is the same."""
 
 MOST_RULES = 1_000
 
 
 MAPPING_TYPES = frozenset((dict, OrderedDict, defaultdict))
-"""Mappings whose members are all there is to them. One that keeps several values under a key, as web frameworks have,
-shows one of them and gives the function the others."""
+"""Types of mappings that are accepted. Other types, such as a web framework's with several values for a key, could show
+the judge one value and the function another."""
 
 
-_SPECIAL = re.compile(r"[^\x20-\x7e\n]")
+_MAY_BE_INVISIBLE = re.compile(r"[^\x20-\x7e\n]")
 
 
 class UnwritableError(ValueError):
-    """The rules or arguments cannot be shown to a judge; the text says why and quotes none of them."""
+    """Raised for rules or arguments that cannot be shown to a judge; the text says why, and quotes none of them."""
 
 
 def describe_unasked(error: Exception) -> str:
-    """Describe why there is no answer to a firewall's question: nobody was asked, or a function gave none."""
-    # A function that is a judge was asked, and what it returned is no verdict.
+    """Explain why there is no answer to a firewall's question."""
+    # A FunctionError is of a judge in code, which was asked; with any other error, no judge was asked.
     return str(error) if isinstance(error, FunctionError) else f"nobody was asked: {error}"
 
 
 def render_rules(rules: Sequence[str]) -> list[str]:
-    """Render each rule as one JSON string on one line; raise ``UnwritableError`` for more than a judge can read."""
+    """Render each rule as a JSON string on one line.
+
+    Raises ``UnwritableError`` for too many rules, or too many characters of all of them.
+    """
     if len(rules) > MOST_RULES:
         raise UnwritableError(f"{len(rules):,} rules are more than {MOST_RULES:,}; check them in parts")
-    size = sum(len(rule) for rule in rules)
-    lines = [] if size > MOST_CHARACTERS else [_show_hidden(json.dumps(rule, ensure_ascii=False)) for rule in rules]
-    if size > MOST_CHARACTERS or sum(len(text) for text in lines) > MOST_CHARACTERS:
+    is_too_long = sum(len(rule) for rule in rules) > MOST_CHARACTERS
+    lines = [] if is_too_long else [_escape_invisible(json.dumps(rule, ensure_ascii=False)) for rule in rules]
+    if is_too_long or sum(len(line) for line in lines) > MOST_CHARACTERS:
         raise UnwritableError(f"the rules are longer than {MOST_CHARACTERS:,} characters; check them in parts")
     return lines
 
@@ -286,30 +300,31 @@ def render_arguments(arguments: Mapping[str, Any]) -> str:
     """
     try:
         plain = _PlainCopier().copy(arguments, 0)
-        text = _show_hidden(json.dumps(plain, ensure_ascii=False, indent=2, sort_keys=True, allow_nan=False))
+        text = _escape_invisible(json.dumps(plain, ensure_ascii=False, indent=2, sort_keys=True, allow_nan=False))
     except UnwritableError:
         raise
     except (ValueError, RecursionError) as error:  # a number of more digits than Python writes; a lowered limit
         raise UnwritableError(f"the arguments cannot be read ({type(error).__name__})") from None
     if len(text) > MOST_CHARACTERS:
-        raise _make_too_large()
+        raise _make_size_error()
     return text
 
 
 class _PlainCopier:
-    """Copies arguments as plain JSON values, within one allowance of size for all of them."""
+    """Copies arguments as plain JSON values, up to a limit for the size of all of them."""
 
-    __slots__ = ("left",)
+    __slots__ = ("characters_left",)
 
     def __init__(self) -> None:
-        self.left = MOST_CHARACTERS
+        self.characters_left = MOST_CHARACTERS
 
     def copy(self, value: Any, depth: int) -> Any:
-        """Copy a value as dictionaries and lists; counted, so that one that holds itself many times comes to an end.
+        """Copy a value as dictionaries and lists; ``depth`` is the number of containers around it.
 
-        Raises ``UnwritableError`` for what is no plain JSON.
+        The size is counted before each value is copied, so that a value which contains another one many times cannot
+        fill the memory. Raises ``UnwritableError`` for a value that is no plain JSON, or too large.
         """
-        self._spend(value)
+        self._count_size(value)
         if value is None or isinstance(value, str | bool | int):
             return value
         if isinstance(value, float):
@@ -326,28 +341,37 @@ class _PlainCopier:
             f"the arguments hold a value of type {type(value).__name__}, which is no plain JSON value"
         )
 
-    def _spend(self, value: Any) -> None:
-        size = len(value) if isinstance(value, str) else value.bit_length() // 4 if isinstance(value, int) else 1
-        self.left -= size + 1
-        if self.left < 0:
-            raise _make_too_large()
+    def _count_size(self, value: Any) -> None:
+        """Count about how many characters a value has in JSON; raise ``UnwritableError`` if the limit is exceeded."""
+        if isinstance(value, str):
+            size = len(value)
+        elif isinstance(value, int):
+            size = value.bit_length() // 4
+        else:
+            size = 1
+        self.characters_left -= size + 1
+        if self.characters_left < 0:
+            raise _make_size_error()
 
 
 def _check_key(key: Any) -> str:
-    if not isinstance(key, str):  # 1 and "1" would be written alike, and be two things to the function
+    """Return a key that is a text; raise ``UnwritableError`` for any other key."""
+    if not isinstance(key, str):  # in JSON the keys 1 and "1" are the same, and for the function they are two
         raise UnwritableError(f"the arguments hold a key of type {type(key).__name__}; keys must be text")
     return key
 
 
-def _make_too_large() -> UnwritableError:
+def _make_size_error() -> UnwritableError:
+    """Make the error for arguments that are too large."""
     return UnwritableError(f"the arguments are longer than {MOST_CHARACTERS:,} characters")
 
 
-def _show_hidden(text: str) -> str:
-    """Write JSON with its invisible characters (zero widths, direction marks, tags, lone surrogates) as escapes."""
-    return text if text.isascii() and text.isprintable() else _SPECIAL.sub(_escape, text)
+def _escape_invisible(text: str) -> str:
+    """Replace invisible characters in JSON (zero widths, direction marks, tags, lone surrogates) by escapes."""
+    return text if text.isascii() and text.isprintable() else _MAY_BE_INVISIBLE.sub(_escape_character, text)
 
 
-def _escape(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
+    """Return the matched character as it is if it is visible, and otherwise as its JSON escape."""
     char = match[0]
     return char if char.isprintable() else json.dumps(char)[1:-1]

@@ -1,6 +1,6 @@
-"""The verdicts of firewalls.
+"""The verdicts of firewalls, as values.
 
-The verdicts are decided in ``input.py`` (``_conclude``) and ``prompt.py`` (``sort_rules``).
+They are decided in ``input.py`` (``_conclude``) and ``prompt.py`` (``sort_rules``).
 """
 
 from __future__ import annotations
@@ -174,9 +174,10 @@ class InputVerdict:
 
 
 def _write_rejected(rejected: RejectedRule) -> dict[str, Any]:
+    """Write a rejected rule as plain data."""
     return {"index": rejected.index, "rule": _make_valid(rejected.rule), "reason": rejected.reason}
 
 
 def _make_valid(rule: str) -> str:
-    """Write a rule as text that can be stored: a lone surrogate becomes its escape."""
+    """Replace lone surrogates in a rule by escapes, so that every store can hold it."""
     return rule.encode(errors="backslashreplace").decode()

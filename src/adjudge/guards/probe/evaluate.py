@@ -1,6 +1,6 @@
-"""Probing: the tool is called where there is one, a judge compares, and code decides (``_decide``).
+"""Evaluation of probes: a tool is called if there is one, a judge compares its output, and code decides (``_decide``).
 
-From which similarity on a tool has drifted is decided in ``probe.py`` (``ProbeThresholds.find_drift``).
+The similarity below which a tool has drifted is decided in ``probe.py`` (``ProbeThresholds.find_drift``).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ Tool = Callable[[Any], Any]
 
 
 def check_tool(tool: Any) -> None:
-    """Raise ``UsageError`` for what is no tool."""
+    """Raise ``UsageError`` for a tool that cannot be called."""
     if not callable(tool):
         raise UsageError(f"a tool must be a function of the probe's input, got {show(tool)}", argument="tool")
 
 
 async def call_tool(tool: Tool, input_value: Any, *, timeout: float | None) -> tuple[Any, str]:
-    """Call a tool, and return its output and nothing, or nothing and why there is none.
+    """Call a tool; return its output and an empty text, or ``None`` and the problem if there is no output.
 
-    An async function runs here; any other runs in a thread, which cannot be killed: when it is late, what
-    it still returns is dropped. It is given a copy of the input, so that it cannot change what the next call gets.
+    An async function runs in the event loop, and any other in a thread. A thread cannot be killed, so if it is late,
+    its output is dropped. The tool gets a copy of the input, so that it cannot change the input of the next call.
     """
     limit = Timeout(timeout)
-    output, error = await call_within(limit, _call, tool, input_value)
+    output, error = await call_within(limit, _run_tool, tool, input_value)
     if limit.late:
         return None, f"the tool gave no output within {timeout:g} s"
     if error is not None:
@@ -57,20 +57,20 @@ async def call_tool(tool: Tool, input_value: Any, *, timeout: float | None) -> t
     return output, ""
 
 
-async def _call(tool: Tool, input_value: Any) -> Any:
+async def _run_tool(tool: Tool, input_value: Any) -> Any:
     """Return a tool's output for a copy of the input; a tool that is not async runs in a thread."""
     input_copy = copy.deepcopy(input_value)
     if inspect.iscoroutinefunction(tool) or inspect.iscoroutinefunction(getattr(tool, "__call__", None)):  # noqa: B004
         return await tool(input_copy)
     try:
         output = await call_in_thread(functools.partial(tool, input_copy), name="adjudge probe")
-    except SystemExit as error:  # a tool that ends gave no output; the other probes go on
+    except SystemExit as error:  # a tool that calls sys.exit() gave no output, and must not end the other probes
         raise RuntimeError(describe_error(error)) from None
     return await output if inspect.isawaitable(output) else output
 
 
 _ABSENT: Any = object()
-"""Stands for no output: ``None`` is one."""
+"""The value of an argument without an output, because ``None`` can be an output."""
 
 
 Pair = tuple[SemanticProbe, Any]
@@ -110,8 +110,8 @@ async def evaluate_probe(
             ", one of the two",
             argument="actual",
         )
-    run = _open_run(judge, tool, tool_timeout, thresholds, on_event)
-    return await run.evaluate(_check_probe(probe), actual)
+    evaluator = _make_evaluator(judge, tool, tool_timeout, thresholds, on_event)
+    return await evaluator.evaluate(_check_probe(probe), actual)
 
 
 async def evaluate_probes(
@@ -143,18 +143,18 @@ async def evaluate_probes(
     """
     check_whole_number("concurrency", concurrency, least=1)
     pairs = _list_pairs(probes, has_tool=tool is not None)
-    run = _open_run(judge, tool, tool_timeout, thresholds, on_event)
+    evaluator = _make_evaluator(judge, tool, tool_timeout, thresholds, on_event)
 
-    async def work(pair: Pair) -> ProbeResult:
-        result = await run.evaluate(*pair)
+    async def evaluate_pair(pair: Pair) -> ProbeResult:
+        result = await evaluator.evaluate(*pair)
         await notify(on_result, result, name="on_result")
         return result
 
     results = await map_concurrently(
         pairs,
-        work,
+        evaluate_pair,
         concurrency,
-        give_up=lambda pair: run.make_undecided(pair[0], "the probe ended without a result"),
+        give_up=lambda pair: evaluator.make_undecided(pair[0], "the probe ended without a result"),
     )
     return ProbeReport(results=tuple(results), thresholds=thresholds)
 
@@ -166,7 +166,7 @@ evaluate_probes_sync = make_sync(evaluate_probes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProbeEvaluator:
-    """The configuration of an evaluation: it holds nothing of one probe, so one serves any number at once."""
+    """Evaluates probes with one judge and one tool; it keeps nothing of a probe, so it can evaluate many at once."""
 
     chain: JudgeChain
     tool: Tool | None
@@ -175,29 +175,29 @@ class _ProbeEvaluator:
     on_event: Callable[[GuardEvent], Any] | None
 
     async def evaluate(self, probe: SemanticProbe, actual: Any) -> ProbeResult:
-        """Evaluate one probe, from the tool's call to its result."""
+        """Evaluate one probe: call the tool if there is one, ask the judges about the output, and make the result."""
         started = time.perf_counter()
         if self.tool is not None:
             actual, problem = await call_tool(self.tool, probe.input, timeout=self.tool_timeout)
             if problem:
-                # The tool's failure is evidence about the tool, and the outage of a judge is not: this has failed.
+                # Failed and not undecided: unlike the failure of a judge, this says something about the tool.
                 return ProbeResult(
                     probe=probe, outcome="failed", decided_by="rule", detail=problem, duration_ms=measure_ms(started)
                 )
         try:
             text = content_text(actual, label="output")
-        except Exception as error:  # noqa: BLE001 - an output that cannot be read is undecided, whatever is wrong
-            return self.make_undecided(probe, _describe(error), actual=actual, duration_ms=measure_ms(started))
+        except Exception as error:  # noqa: BLE001 - an output that cannot be read for any reason is undecided
+            return self.make_undecided(probe, _explain_error(error), actual=actual, duration_ms=measure_ms(started))
         question = make_probe_question(probe, text, self.thresholds)
         chain_result, error = await call_safely(self.chain.ask, question)
-        if error is not None:  # too long for a model, for one
+        if error is not None:  # for example an output that is too long for the model
             return self.make_undecided(
-                probe, _describe(error), actual=actual, subject=question.subject, duration_ms=measure_ms(started)
+                probe, _explain_error(error), actual=actual, subject=question.subject, duration_ms=measure_ms(started)
             )
         result = self._conclude(
             probe, chain_result, actual=actual, duration_ms=measure_ms(started), subject=digest_text(text)
         )
-        await self._notify(result)
+        await self._send_event(result)
         return result
 
     def make_undecided(
@@ -209,7 +209,7 @@ class _ProbeEvaluator:
         subject: str | None = None,
         duration_ms: float = 0.0,
     ) -> ProbeResult:
-        """Make the result when no judge could be asked."""
+        """Make the undecided result of a probe for which no judge could be asked."""
         return ProbeResult(
             probe=probe,
             outcome="undecided",
@@ -224,7 +224,10 @@ class _ProbeEvaluator:
     def _conclude(
         self, probe: SemanticProbe, chain_result: JudgeChainResult, *, actual: Any, subject: str, duration_ms: float
     ) -> ProbeResult:
-        """Make the result of a probe from the judges' answers."""
+        """Make the result of a probe from the judges' answers.
+
+        Any judge that calls the contract violated makes it violated, whatever the chain decided.
+        """
         reading, accusers = find_reading(chain_result), find_accusers(chain_result)
         drift = None if reading is None else self.thresholds.find_drift(reading.similarity)
         answer = _decide(chain_result, drift, [name for name, _ in accusers])
@@ -237,7 +240,7 @@ class _ProbeEvaluator:
             similarity=None if reading is None else reading.similarity,
             drift=drift,
             contract_violated=bool(accusers),
-            violations=_join([accusation.violations for _, accusation in accusers]),
+            violations=_merge_lists([accusation.violations for _, accusation in accusers]),
             reasoning=chain_result.reasoning,
             actual=actual,
             subject=subject,
@@ -245,7 +248,8 @@ class _ProbeEvaluator:
             chain_result=chain_result,
         )
 
-    async def _notify(self, result: ProbeResult) -> None:
+    async def _send_event(self, result: ProbeResult) -> None:
+        """Call ``on_event``, if there is one, with the event about a result."""
         if self.on_event is None:
             return
         event = GuardEvent(
@@ -262,16 +266,20 @@ class _ProbeEvaluator:
 
 
 def _decide(chain_result: JudgeChainResult, drift: Drift | None, accusers: Sequence[str]) -> Answer:
-    """Decide by the chain's outcome, unless a judge names a violation; ``accusers`` are the judges that do."""
+    """Decide the outcome of a probe: the chain's, except in three cases.
+
+    It fails if a judge calls the contract violated; ``accusers`` are the names of these judges. It is undecided if a
+    judge passed it without a similarity (``drift`` is ``None``), and fails if the similarity is too low for the pass.
+    """
     if accusers:
         names = ", ".join(dict.fromkeys(accusers))
         return Answer(outcome="failed", detail=f"the contract is violated, as {names} found")
     if chain_result.outcome == "passed" and chain_result.decided_by != "policy" and drift is None:
-        # A custom judge that passes without a similarity: nothing was measured.
+        # A custom judge passed it without a similarity, so nothing was measured.
         detail = f"{chain_result.judge} passed the output without a similarity"
         return Answer(outcome="undecided", because="error", decided_by="policy", detail=detail)
     if chain_result.outcome == "passed" and drift in ("medium", "high"):
-        # A custom judge whose outcome contradicts its similarity: code decides by the similarity.
+        # A custom judge's outcome contradicts its similarity. The similarity counts.
         return Answer(outcome="failed", detail="the similarity does not reach the pass")
     return Answer(
         outcome=chain_result.outcome,
@@ -281,32 +289,36 @@ def _decide(chain_result: JudgeChainResult, drift: Drift | None, accusers: Seque
     )
 
 
-def _open_run(
+def _make_evaluator(
     judge: Any, tool: Any, tool_timeout: Any, thresholds: Any, on_event: Callable[[GuardEvent], Any] | None
 ) -> _ProbeEvaluator:
-    """Check the configuration and hold it; raise ``UsageError`` for what would be wrong with every probe."""
+    """Make the evaluator; raise ``UsageError`` for a mistake that would affect every probe, such as a missing key."""
     if tool is not None:
         check_tool(tool)
     check_timeout("tool_timeout", tool_timeout)
     if not isinstance(thresholds, ProbeThresholds):
         raise UsageError(f"thresholds must be ProbeThresholds, got {show(thresholds)}", argument="thresholds")
     chain = as_chain(judge)
-    # A key that is missing is missing for every probe: said at once, before a tool has been called.
-    chain.check(make_probe_question(_NOBODY, "", thresholds))
+    # Finds a missing API key, for example, before a tool is called.
+    chain.check(make_probe_question(_PLACEHOLDER_PROBE, "", thresholds))
     return _ProbeEvaluator(chain=chain, tool=tool, tool_timeout=tool_timeout, thresholds=thresholds, on_event=on_event)
 
 
-_NOBODY = SemanticProbe(name="-", input="", expected="")
+_PLACEHOLDER_PROBE = SemanticProbe(name="-", input="", expected="")
 
 
 def _check_probe(probe: Any) -> SemanticProbe:
+    """Return a probe; raise ``UsageError`` for any other value."""
     if not isinstance(probe, SemanticProbe):
         raise UsageError(f"a probe must be a SemanticProbe, got {show(probe)}", argument="probe")
     return probe
 
 
 def _list_pairs(probes: Iterable[Any], *, has_tool: bool) -> list[Pair]:
-    """List each probe with its output, or with ``_ABSENT`` if a tool gives it. Raises ``UsageError`` for others."""
+    """List pairs of a probe and its output, which is ``_ABSENT`` if a tool will give it.
+
+    Raises ``UsageError`` for entries that are no probes, or without a tool no such pairs.
+    """
     entries = list(probes)
     if has_tool:
         return [(_check_probe(entry), _ABSENT) for entry in entries]
@@ -318,11 +330,12 @@ def _list_pairs(probes: Iterable[Any], *, has_tool: bool) -> list[Pair]:
     return [(_check_probe(probe), actual) for probe, actual in entries]
 
 
-def _join(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """List every text of some lists, each once, in order."""
+def _merge_lists(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Merge lists of texts into one, in order and each text once."""
     return tuple(dict.fromkeys(text for texts in lists for text in texts))
 
 
-def _describe(error: BaseException) -> str:
+def _explain_error(error: BaseException) -> str:
+    """Explain in one line why an output could not be judged."""
     description = str(error) if isinstance(error, UsageError) else describe_error(error)
     return flatten(f"the output could not be judged: {description}", 500)

@@ -1,4 +1,4 @@
-"""Probes: an input, the output that was good for it, and the contract; and the levels of drift.
+"""Semantic probes, each with an input, the output that was good for it, and a contract; and the levels of drift.
 
 The outcome of a probe is decided in ``evaluate.py`` (``_decide``).
 """
@@ -26,7 +26,7 @@ _ALIASES = {
     "system_rules": "rules",
     "schemaKeys": "schema_keys",
 }
-"""Other names for the members of a contract, which are accepted as well."""
+"""Other names of members that a contract in a file or mapping may use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,12 @@ class ProbeContract:
 
     def list_stated(self) -> dict[str, Any]:
         """List what the contract states, without what it leaves open."""
-        members = {member.name: getattr(self, member.name) for member in fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()
-                if value is not None and value not in ("", ())}  # fmt: skip
+        stated: dict[str, Any] = {}
+        for member in fields(self):
+            value = getattr(self, member.name)
+            if value is not None and value not in ("", ()):
+                stated[member.name] = list(value) if isinstance(value, tuple) else value
+        return stated
 
 
 ContractSource = ProbeContract | Mapping[str, Any] | str | None

@@ -1,4 +1,4 @@
-"""A probe as a question: the wording, the reading of the reply, and the judges that name a violation.
+"""The question to a judge about a probe: its wording, the reading of replies, and the judges that find a violation.
 
 What follows from the reading of a reply is decided in ``evaluate.py`` (``_decide``).
 """
@@ -53,7 +53,7 @@ WORDING = Wording(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReading:
-    """One judge's reading of one output; the ``value`` of its result."""
+    """One judge's reply about one output, as read; the ``value`` of the judge's result."""
 
     similarity: float
     contract_violated: bool
@@ -61,7 +61,7 @@ class ProbeReading:
 
 
 def make_probe_question(probe: SemanticProbe, actual: str, thresholds: ProbeThresholds) -> Question:
-    """Make the question whether an output still means what the baseline means."""
+    """Make the question whether an output (``actual``) still means what the baseline means, and keeps the contract."""
     contract = probe.render_contract()
     input_text, expected = probe.texts
     parts = (
@@ -80,14 +80,17 @@ def make_probe_question(probe: SemanticProbe, actual: str, thresholds: ProbeThre
 
 
 def answer_probe(members: Mapping[str, Any], thresholds: ProbeThresholds) -> Answer:
-    """Read a probe's reply: passed where drift is none or low and the contract is kept; raises ``ReplyError``."""
+    """Read a judge's reply about a probe: it passes if drift is none or low and the contract is kept.
+
+    Raises ``ReplyError`` for a reply that cannot be read or contradicts itself.
+    """
     if "similarityScore" not in members:
         raise ReplyError("unparseable", "the reply has no 'similarityScore'")
     similarity = read_number(members["similarityScore"], of="similarityScore", low=0.0, high=1.0)
     check_finite(members)
     violated = members.get("contractViolated", False)
     if not isinstance(violated, bool):
-        # Never read as a truth value: the text "false" would be a violation, and 0 or null would be none.
+        # Not converted with bool(): the text "false" would become true, and null would become false.
         raise ReplyError("unparseable", f"'contractViolated' must be true or false, got {type(violated).__name__}")
     violations = read_texts(members, "violations")
     if violations and not violated:
@@ -105,26 +108,27 @@ def answer_probe(members: Mapping[str, Any], thresholds: ProbeThresholds) -> Ans
 
 
 def find_reading(result: JudgeResult) -> ProbeReading | None:
-    """Return the reading of the deciding judge; ``None`` when nobody decided, or somebody who gave no similarity."""
+    """Return the reply of the judge that decided; ``None`` if none decided, or the one that did gave no similarity."""
     return result.value if result.outcome != "undecided" and isinstance(result.value, ProbeReading) else None
 
 
 def find_accusers(result: JudgeResult) -> list[tuple[str, ProbeReading]]:
-    """Find every judge, at any depth, that calls the contract violated, by name.
+    """Find the judges, at any depth, that call the contract violated; return the name and the reply of each.
 
-    Counted by nobody: the strategy decides what the similarity comes to, but a violation that one judge can point at
-    is there whether or not the others saw it.
+    One such judge is enough for a violation, because it exists even if other judges did not see it. The chain's
+    strategy only decides about the similarity.
     """
     return [
         (seat.judge, seat.value)
-        for seat in _list_judges(result)
+        for seat in _iterate_judges(result)
         if isinstance(seat.value, ProbeReading) and seat.value.contract_violated
     ]
 
 
-def _list_judges(result: JudgeResult) -> Iterator[JudgeResult]:
+def _iterate_judges(result: JudgeResult) -> Iterator[JudgeResult]:
+    """Yield the results of single judges at any depth, in the order of the seats."""
     if not isinstance(result, JudgeChainResult) or not result.results:
         yield result
         return
     for seat in result.results:
-        yield from _list_judges(seat)
+        yield from _iterate_judges(seat)

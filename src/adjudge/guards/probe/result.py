@@ -88,7 +88,7 @@ class ProbeResult:
     def __post_init__(self) -> None:
         if (self.outcome == "undecided") != (self.undecided_because is not None):
             raise UsageError("a probe's result has undecided_because exactly when the outcome is 'undecided'")
-        # So that no strategy, policy or reducer can hand on a pass over a broken promise.
+        # Checked here, so that no mistake elsewhere can make a pass of a violated contract or of too much drift.
         if self.outcome == "passed" and (self.contract_violated or self.drift in ("medium", "high")):
             raise UsageError("a probe whose contract is violated, or whose drift is medium or high, has not passed")
         if (self.similarity is None) != (self.drift is None):
@@ -195,7 +195,7 @@ class ProbeReport:
         counts = {
             name: sum(result.outcome == name for result in self.results) for name in ("passed", "failed", "undecided")
         }
-        outcomes = ", ".join(f"{number} {name}" for name, number in counts.items())
+        outcomes = ", ".join(f"{count} {name}" for name, count in counts.items())
         if self.mean is None:
             mean = "nothing was measured"
         else:

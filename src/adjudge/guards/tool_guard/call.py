@@ -20,7 +20,10 @@ LONGEST_ID = 200
 
 
 def shorten_id(text: str, most: int = LONGEST_ID) -> str:
-    """Return a framework's id as a call can have it: one that is too long, or not printable ASCII, as its digest."""
+    """Return an id as it is, or its digest if it is longer than ``most`` or not printable ASCII.
+
+    Frameworks give ids of any form to runs and calls, and a ``ToolCall`` takes only short ones.
+    """
     if len(text) <= most and text.isascii() and text.isprintable():
         return text
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
@@ -87,7 +90,7 @@ class ToolCall:
                 problem = f"{name} must be at most {LONGEST_ID} printable ASCII characters, got {text[:80]!r}"
                 raise UsageError(problem, argument=name, where="a call")
         if not self.run_id.strip():
-            # Ids of calls repeat from run to run: without the run, an approval of one would open another.
+            # Ids of calls repeat in other runs. Without the run, an approval of one call would let another one through.
             raise UsageError(
                 "run_id must name the session, thread or conversation, got an empty text",
                 argument="run_id",

@@ -14,11 +14,11 @@ lets only its own guards write it, so an agent or a client cannot declare effect
 MOST_EFFECTS = 10
 
 LONGEST_EFFECT = 80
-"""Characters of one: all are shown in one line."""
+"""Characters of one effect: all effects of a call are shown in one line."""
 
 
 def read_effects(declared: object) -> tuple[str, ...]:
-    """Read the effects of a tool; raises ``UsageError`` for anything but a list of short lines."""
+    """Return the declared effects of a tool; raise ``UsageError`` for anything but a list of different short lines."""
     texts = tuple(declared) if isinstance(declared, Sequence) and not isinstance(declared, str) else ()
     if not 0 < len(texts) <= MOST_EFFECTS or not all(map(_is_effect, texts)) or len(set(texts)) < len(texts):
         raise UsageError(
@@ -30,11 +30,12 @@ def read_effects(declared: object) -> tuple[str, ...]:
 
 
 def list_effects(metadata: Mapping[str, object]) -> tuple[str, ...]:
-    """List the effects with which people are asked about a call."""
+    """List the effects in the metadata of a request about a call; invalid ones are left out."""
     call = metadata.get("call")
     effects = call.get(EFFECTS) if isinstance(call, Mapping) else None
     return tuple(filter(_is_effect, effects)) if isinstance(effects, list | tuple) else ()
 
 
 def _is_effect(text: object) -> bool:
-    return isinstance(text, str) and 0 < len(text.strip()) == len(text) <= LONGEST_EFFECT and text.isprintable()
+    """Return whether a value is a short printable text without blanks at its ends."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_EFFECT and text == text.strip() and text.isprintable()

@@ -1,8 +1,8 @@
-"""A guard in front of an agent's tool calls: may this call be made?
+"""Tool guards: decide whether an agent's tool calls may be made, by gates, screens and people.
 
-Frameworks run their hooks again when they resume, and say "approved" for reasons of their own. So the guard looks up
-whether this very call was checked before, believes only its own store, and answers everything that goes wrong with a
-refusal: most harnesses make the call when a hook raises, is late or says nothing.
+Frameworks run their hooks again when they resume, and their "approved" can mean many things. So the guard looks up
+whether this very call was checked before, trusts only its own store, and refuses a call if anything goes wrong: most
+harnesses make the call when a hook raises, is late or returns nothing.
 
 Which gate checks a tool is decided in ``tool_gates.py``, whether a run may go on after refusals in ``run_trust.py``,
 and what a gate answers in ``guards/gate.py``.
@@ -51,7 +51,7 @@ CallMatch = Literal["call", "content"]
 
 CallChecker = Gate | CallScreen
 
-_AFTER: dict[CallRefusedBecause, str] = {
+_REFUSAL_REASONS: dict[CallRefusedBecause, str] = {
     "refused": "it is not allowed here.",
     "not_listed": "this tool is not available here.",
     "refused_before": "it was refused before in this run.",
@@ -61,32 +61,33 @@ _AFTER: dict[CallRefusedBecause, str] = {
     "waits": 'it waits for a person, who finds it as "{word}". Do not repeat it now; go on with other work.',
     "stopped": "this run was stopped after several refusals, until a person reopens it.",
 }
-"""The eight sentences for the agent. What a judge or a rule said is not in them: it would tell an attacker what to
-write instead."""
+"""The eight sentences for the agent, by the reason of a refusal. They do not quote a judge or a rule, which would tell
+an attacker what to write instead."""
 
 _NEVER_HELD = "it was not held back, so it cannot be resumed"
 
-_FINAL: dict[str, CallRefusedBecause] = {"denied": "denied", "blocked": "refused", "unknown": "refused"}
-"""The refusal that follows from a request that no new one may follow, by its status."""
+_REFUSALS_BY_STATUS: dict[str, CallRefusedBecause] = {"denied": "denied", "blocked": "refused", "unknown": "refused"}
+"""The reason of the refusal of a repeated call by the status of its last request, if people must not be asked again."""
 
-_ENDED: dict[str, CallRefusedBecause] = _FINAL | {"used": "used"}
-"""The same where calls have ids: a call that was made is not made again."""
+_REFUSALS_WITH_IDS: dict[str, CallRefusedBecause] = _REFUSALS_BY_STATUS | {"used": "used"}
+"""The same for calls with ids (``match="call"``): a call that was made is refused when it is repeated."""
 
-_LIMITS = {"run": 10, "key": 50, "gate": 100}
+_DEFAULT_MOST_OPEN = {"run": 10, "key": 50, "gate": 100}
 
 _LONGEST_REMARK = 300
 
-_MOST_MADE = 1_000
-"""Approved calls that are being made, of which a guard keeps in memory whose approval they used."""
+_MOST_RUNNING = 1_000
+"""The most approved calls whose decisions a guard keeps in memory until their results come."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-"""Seconds between two looks at a call that waits for people."""
+"""Seconds that ``wait`` pauses before it looks at a call again: at first, and at most."""
 
-_OTHER_TEXTS = {
+_REFUSAL_STARTS = {
     "answer": "The answer was not given",
     "prompt": "The prompt was not taken",
     "content": "The content did not pass",
 }
+"""The beginning of a refusal for the agent, by the kind of a text that is no call."""
 
 WITHHELD = "The result was withheld."
 """The sentence for an agent whose tool returned what may not reach it."""
@@ -103,19 +104,21 @@ NOT_CHECKED = "The call was not made: it could not be checked."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question for a gate: a call, a result, an answer or a prompt, read and named."""
+    """A question for a gate: a call, a result, an answer, a prompt or another text, in the form that is judged."""
 
     run_id: str
     call_id: str
+    """Empty if calls are found by their content, and for a text that is no call."""
     subject: str
     """SHA-256 of the text of ``content``."""
     content: Any
-    about: Mapping[str, Any]
+    """Plain data that is judged, shown to people and bound to their approval."""
+    call_members: Mapping[str, Any]
     """The members of ``call`` in the metadata, which an approval is bound to."""
     label: str
     """The tool, as people read it."""
-    start: str = "The call was not made"
-    more: Mapping[str, Any]
+    refusal_start: str = "The call was not made"
+    unbound_metadata: Mapping[str, Any]
     """Metadata that an approval is not bound to."""
     effects: tuple[str, ...] = ()
     """The effects that the operator declares for a call of this tool."""
@@ -206,27 +209,27 @@ class ToolGuard(ReadOnly):
         self.most_open = _read_most_open(most_open)
         self.bind_files = bind_files
         self.name = name
-        written: Mapping[ToolKey, CallChecker | None] = tools if isinstance(tools, Mapping) else {"*": tools}
-        gates = [value for value in (*written.values(), answers, prompts, results) if isinstance(value, Gate)]
+        checkers: Mapping[ToolKey, CallChecker | None] = tools if isinstance(tools, Mapping) else {"*": tools}
+        gates = [value for value in (*checkers.values(), answers, prompts, results) if isinstance(value, Gate)]
         _check_gates(gates, unsafe)
         known_ledger = _find_ledger(gates, ledger)
         self.ledger = Ledger(IN_MEMORY) if known_ledger is None else known_ledger
         """The ledger in which every decision is recorded."""
         self._owns_ledger = known_ledger is None
-        prepared = {id(gate): self._prepare(gate) for gate in gates}
-        self._tools = ToolPatterns({key: _replace(value, prepared) for key, value in written.items()})
+        prepared = {id(gate): self._prepare_gate(gate) for gate in gates}
+        self._tools = ToolPatterns({key: _find_prepared(value, prepared) for key, value in checkers.items()})
         _check_checkers(self._tools)
         self._reading = ToolPatterns(dict.fromkeys(reading))
         self._effects = ToolPatterns({key: read_effects(declared) for key, declared in (effects or {}).items()})
         self._screens = tuple(screens)
         self.harness = harness
-        self.answers = _replace(answers, prepared)
-        self.prompts = _replace(prompts, prepared)
-        self.results = _replace(results, prepared)
+        self.answers = _find_prepared(answers, prepared)
+        self.prompts = _find_prepared(prompts, prepared)
+        self.results = _find_prepared(results, prepared)
         self._trust = TrustReader(self.ledger)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._being_made: OrderedDict[str, str] = OrderedDict()
-        """The decision by which each approved call was allowed, until its result comes."""
+        self._running_decisions: OrderedDict[str, str] = OrderedDict()
+        """The ids of the decisions that allowed approved calls, by the call's key, until the call's result comes."""
         self._is_made = True
 
     # ---------------------------------------------------------------- checking
@@ -239,7 +242,7 @@ class ToolGuard(ReadOnly):
             task: What the user asked the agent for; the judge is shown it, and an approval is bound to it. Give it only
                 where it comes from the user and not from the agent.
         """
-        return await self._answer(self._check_call(call, task), call.tool)
+        return await self._run_check(self._check_call(call, task), call.tool)
 
     async def resume(self, call: ToolCall, *, task: object = None) -> ToolVerdict:
         """Return what became of a call that waited for people; nobody is asked anew, and no judge.
@@ -250,20 +253,21 @@ class ToolGuard(ReadOnly):
             call: The call of a tool.
             task: What the user asked the agent for. It has to be what the call was held back with.
         """
-        return await self._answer(self._check_call(call, task, asks_anew=False), call.tool)
+        return await self._run_check(self._check_call(call, task, may_judge=False), call.tool)
 
     async def check_content(self, gate: str, content: object, *, run_id: str) -> ToolVerdict:
         """Decide whether some content may pass a gate of ``tools``, which has to stand there under this exact name.
 
-        For an agent that asks about a text by itself. The gate judges, and people are shown, the content as it is; all
-        else is as with the call of a tool of that name without an id: the same content again is the same question.
+        Use it for an agent that asks about a text itself. The gate judges the content as it is, and people are shown
+        the same. Otherwise it is checked like a call of a tool of that name without an id: the same content in the same
+        run is the same question.
 
         Args:
             gate: The name of the gate, as it stands in ``tools``.
             content: What is judged.
             run_id: The id of the agent's run.
         """
-        return await self._answer(self._check_content(gate, content, run_id), gate)
+        return await self._run_check(self._check_content(gate, content, run_id), gate)
 
     async def check_answer(self, answer: object, *, run_id: str, task: object = None) -> ToolVerdict:
         """Decide whether the agent's answer may be given, by the gate ``answers``; without one it may.
@@ -295,7 +299,7 @@ class ToolGuard(ReadOnly):
             result: What the tool returned.
         """
         await self.record_return(call)
-        return await self._answer(self._check_result(call, result), call.tool, message=WITHHELD)
+        return await self._run_check(self._check_result(call, result), call.tool, message=WITHHELD)
 
     def can_hold(self, tool: str, server: str | None = None) -> bool:
         """Return whether a call of a tool may have to wait for people.
@@ -311,8 +315,8 @@ class ToolGuard(ReadOnly):
         if matched is None:
             return False
         checker = matched.value
-        # A gate of a guard that asks keeps pending decisions (see _check_gates), so this is: it asks, and does not only
-        # observe.
+        # _check_gates refuses a gate that asks without storing pending decisions. So this is true if the gate asks and
+        # does not only observe.
         return isinstance(checker, Gate) and can_repeat(checker)
 
     async def wait(self, call: ToolCall, *, seconds: float, task: object = None) -> ToolVerdict:
@@ -327,12 +331,12 @@ class ToolGuard(ReadOnly):
             task: What the user asked the agent for. The judge is shown it, and an approval is bound to it.
         """
         verdict = await self.check(call, task=task)
-        ends, pause = time.monotonic() + seconds, _FIRST_PAUSE
-        while verdict.kind == "pending" and (left := ends - time.monotonic()) > 0:
-            await asyncio.sleep(min(pause, left))
+        deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
+        while verdict.kind == "pending" and (seconds_left := deadline - time.monotonic()) > 0:
+            await asyncio.sleep(min(pause, seconds_left))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
             if not await self.is_waiting(call):
-                # Nobody is asked anew: after a request that expired, people would be asked until the time is over.
+                # Not ``check``, which would ask people again and again after requests that expired.
                 verdict = await self.resume(call, task=task)
         return verdict
 
@@ -349,7 +353,7 @@ class ToolGuard(ReadOnly):
         try:
             async with asyncio.timeout(self.timeout):
                 return await self._is_request_open(call)
-        except Exception as error:  # noqa: BLE001 - as in _answer
+        except Exception as error:  # noqa: BLE001 - a call that cannot be looked up counts as waiting
             logger.error("tool guard %r could not look up a held call: %s", self.name, type(error).__name__)
             return True
 
@@ -375,10 +379,10 @@ class ToolGuard(ReadOnly):
             call: The call of a tool.
             verdict: The verdict on the call.
         """
-        digest, described = _digest_made(call), _describe_tool(call)
-        self._being_made.pop(_name_made(call, digest), None)  # ``record_run`` will say that it was made
+        digest, members = _digest_call(call), _describe_tool(call)
+        self._running_decisions.pop(_make_call_key(call, digest), None)  # ``record_run`` will record that it was made
         decision = None if verdict.decision is None else verdict.decision.id
-        entry = {"schema": "adjudge/call-passed/1", **described, "because": verdict.because, "decision": decision}
+        entry = {"schema": "adjudge/call-passed/1", **members, "because": verdict.because, "decision": decision}
         await self.ledger.append(entry, kind=CALL_PASSED, subject=digest)
 
     async def record_refusal(self, call: ToolCall, *, reason: str) -> ToolVerdict:
@@ -404,25 +408,28 @@ class ToolGuard(ReadOnly):
             failed: True if the tool raised or returned an error.
             exposed: True if the agent was shown a result that it may not read, which ends the run's trust.
         """
-        described = _describe_tool(call)
+        members = _describe_tool(call)
         try:
-            digest = _digest_made(call)
+            digest = _digest_call(call)
         except AdjudgeError:
-            # Else whoever rewrites a call could write it so that nothing tells of it.
-            digest = sha256(json.dumps(described).encode()).hexdigest()
+            # A call that cannot be read is recorded too, or somebody could hide a changed call by making it unreadable.
+            digest = sha256(json.dumps(members).encode()).hexdigest()
         await self.ledger.prepare()
-        entry = {"schema": "adjudge/call-ran/1", **described, "failed": failed, "exposed": exposed}
+        entry = {"schema": "adjudge/call-ran/1", **members, "failed": failed, "exposed": exposed}
         was_passed = await self._count_unused_passes(call, digest) > 0
         kind = CALL_RAN if was_passed and not exposed else CALL_UNCHECKED
         seq = await self.ledger.append(entry, kind=kind, subject=digest)
         if kind == CALL_RAN and await self._count_unused_passes(call, digest, until=seq) < 0:
-            # Another run of this call was recorded meanwhile: The ledger's order decides which of them used the pass.
+            # The same call was recorded as made twice meanwhile. The order of the ledger decides which one was passed.
             await self.ledger.append(entry, kind=CALL_UNCHECKED, subject=digest)
             return False
         return was_passed
 
     async def _count_unused_passes(self, call: ToolCall, digest: str, *, until: int | None = None) -> int:
-        """Count the passes of a call less its runs. Each pass is for one: a hook installed twice notes both twice."""
+        """Count the records that let a call pass, less the records that it was made, up to the entry ``until``.
+
+        Each pass allows one run of the call. A hook that is installed twice records both twice.
+        """
         unused = 0
         async for entry in self.ledger.query(run=name_call(call.run_id, call.call_id)):
             if entry.subject == digest and (until is None or entry.seq <= until):
@@ -466,8 +473,8 @@ class ToolGuard(ReadOnly):
             call: The call of a tool.
         """
         try:
-            digest = _digest_made(call)
-            decision = self._being_made.pop(_name_made(call, digest), None)
+            digest = _digest_call(call)
+            decision = self._running_decisions.pop(_make_call_key(call, digest), None)
             if decision is not None:
                 entry = {"schema": "adjudge/call-ran/1", **_describe_tool(call), "decision": decision}
                 await self.ledger.append(entry, kind=CALL_RAN, subject=digest)
@@ -490,20 +497,23 @@ class ToolGuard(ReadOnly):
 
     # ---------------------------------------------------------------- a call
 
-    async def _answer(self, work: Any, name: str, *, message: str | None = None) -> ToolVerdict:
-        """Return the verdict of some work; a failure of any kind, and being late, is a refusal."""
+    async def _run_check(self, check: Any, name: str, *, message: str | None = None) -> ToolVerdict:
+        """Await a check, and return its verdict; a check that raises or is late is a refusal.
+
+        ``name`` is that of the tool, for the log. ``message`` replaces the message of a refusal.
+        """
         try:
             async with asyncio.timeout(self.timeout):
-                verdict: ToolVerdict = await work
+                verdict: ToolVerdict = await check
         except Exception as error:  # noqa: BLE001 - a harness makes the call when its hook raises
-            # Its type alone: a store's error quotes what it was given.
+            # Only the error's type: a store's error quotes the content.
             kind = type(error).__name__
             logger.error("tool guard %r could not check %s: %s", self.name, show(name[:80]), kind)
             logger.debug("what the check raised", exc_info=error)
             verdict = self._refuse("refused")
         return verdict if verdict or message is None else replace(verdict, message=message)
 
-    async def _check_call(self, call: ToolCall, task: object, *, asks_anew: bool = True) -> ToolVerdict:
+    async def _check_call(self, call: ToolCall, task: object, *, may_judge: bool = True) -> ToolVerdict:
         """Check a call of a tool; refuse one that no pattern fits or that cannot be read, and record that."""
         matched = self._tools.find(call.tool, call.server)
         if matched is None:
@@ -512,7 +522,7 @@ class ToolGuard(ReadOnly):
             question = await self._read_call(call)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
-        return await self._check_in_turn(call, question, matched.value, task, asks_anew=asks_anew)
+        return await self._check_one_at_a_time(call, question, matched.value, task, may_judge=may_judge)
 
     async def _check_content(self, gate: str, content: object, run: str) -> ToolVerdict:
         """Check a content by the gate of exactly this name; without one it is refused, and that is recorded."""
@@ -521,93 +531,99 @@ class ToolGuard(ReadOnly):
         if matched is None or not matched.pattern.is_exact or not isinstance(matched.value, Gate):
             return await self._record_refusal("not_listed", call, "no gate of the guard has this name")
         try:
-            about = {"tool": gate, "run_id": run, "kind": CONTENT}
-            question = self._read_text(content, "content", about, run, label=gate)
+            call_members = {"tool": gate, "run_id": run, "kind": CONTENT}
+            question = self._read_text(content, "content", call_members, run, label=gate)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the content cannot be read: {error}")
-        return await self._check_in_turn(call, question, matched.value, None)
+        return await self._check_one_at_a_time(call, question, matched.value, None)
 
-    async def _check_in_turn(
+    async def _check_one_at_a_time(
         self,
         call: ToolCall,
         question: _Question,
         checker: CallChecker | None,
         task: object,
         *,
-        asks_anew: bool = True,
+        may_judge: bool = True,
     ) -> ToolVerdict:
-        """Check a call once nobody else checks the same text in its run."""
-        # One text at a time in a run of this process: else a burst of one call asks a judge as often as it is made, and
-        # one of the answers is a yes.
+        """Check a call after any other check of the same text in the same run, in this process, has ended."""
+        # Otherwise an agent could make one call many times at once, and each would be judged, until one is passed.
         lock = self._locks.setdefault(f"{question.run_id}\n{question.subject}", asyncio.Lock())
         async with lock:
-            return await self._check_question(call, question, checker, task, asks_anew=asks_anew)
+            return await self._check_question(call, question, checker, task, may_judge=may_judge)
 
     async def _check_question(
-        self, call: ToolCall, question: _Question, checker: CallChecker | None, task: object, *, asks_anew: bool
+        self, call: ToolCall, question: _Question, checker: CallChecker | None, task: object, *, may_judge: bool
     ) -> ToolVerdict:
         """Check a call by the run's trust, by screens, and by the gate or other checker of its tool, in this order.
 
-        If not ``asks_anew``, a call that people were not asked about is refused and not judged.
+        Without ``may_judge`` the call is only resumed: if people were not asked about it, it is refused and not judged.
         """
         trust = await self._trust.read(call.run_id)
         for check in (self._check_trust, self._check_screens):
-            refused = await check(trust, question, call)
-            if refused is not None:
-                return refused
+            refusal = await check(trust, question, call)
+            if refusal is not None:
+                return refusal
         if isinstance(checker, Gate):
-            verdict = await self._ask_gate(checker, question, task, asks_anew=asks_anew)
-        elif asks_anew:
-            verdict = await self._record(question, await _screen(checker, call, question))
+            verdict = await self._ask_gate(checker, question, task, may_judge=may_judge)
+        elif may_judge:
+            verdict = await self._record_screened(question, await _ask_screen(checker, call, question))
         else:
             verdict = await self._record_refusal("refused", call, _NEVER_HELD)
         verdict = await self._check_again(call, question, verdict) if verdict else verdict
+        # Remember an approved call's decision, so that ``record_return`` can record that the call was made.
         if verdict and verdict.decision is not None and verdict.decision.approval_id is not None:
-            self._being_made[_name_made(call, _digest_made(call))] = verdict.decision.id
-            if len(self._being_made) > _MOST_MADE:
-                self._being_made.popitem(last=False)
+            self._running_decisions[_make_call_key(call, _digest_call(call))] = verdict.decision.id
+            if len(self._running_decisions) > _MOST_RUNNING:
+                self._running_decisions.popitem(last=False)
         return verdict
 
     async def _check_again(self, call: ToolCall, question: _Question, verdict: ToolVerdict) -> ToolVerdict:
-        """Return a verdict that allows, unless something changed in the seconds that its judge took."""
+        """Return an allowing verdict, or a refusal if a file or the run's trust changed while the call was judged."""
         if call.cwd is not None and (await self._read_call(call)).subject != question.subject:
-            # Written anew, or not there when the call was read.
+            # A file was changed, or did not exist when the call was read.
             return await self._record_refusal("refused", call, "a file that it names changed while it was checked")
-        # Another check, of this process or another, may have refused this call, or the tenth of its run, meanwhile.
+        # Another check, in this process or another, may have refused this call or stopped its run meanwhile.
         trust = await self._trust.read(call.run_id)
-        refused = await self._check_trust(trust, question, call)
-        return verdict if refused is None else refused  # no `or`: a refusal is false
+        refusal = await self._check_trust(trust, question, call)
+        return verdict if refusal is None else refusal  # no `or`: a refusal is false
 
     async def _check_trust(self, trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
-        """Return the refusal of a call that was refused before, and of any in a run that was stopped."""
+        """Record and return the refusal of a call that was refused before, or whose run is stopped; else ``None``.
+
+        In a stopped run, tools that are listed in ``reading`` may still be called, unless a call was not checked.
+        """
         end = trust.explain_end(most_refusals=self.most_refusals, most_denials=self.most_denials)
         if trust.unchecked:
             return await self._record_refusal("stopped", call, end)
         if question.subject in trust.denied:
-            denied = await self._record_refusal("denied", call, "people denied this call before in this run")
-            return self._add_answer(denied, trust.denied[question.subject])
+            refusal = await self._record_refusal("denied", call, "people denied this call before in this run")
+            return self._add_person_message(refusal, trust.denied[question.subject])
         if question.subject in trust.refused:
-            # Else a judge who is right nine times of ten is asked ten times.
+            # Otherwise an agent could repeat a refused call until the judge makes a mistake.
             return await self._record_refusal("refused_before", call, "this call was refused before in this run")
         if end and not self._reading.fits(call.tool, call.server):
             return await self._record_refusal("stopped", call, end)
         return None
 
     async def _check_screens(self, _trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
-        """Return the refusal of a call that one of the screens before all gates refuses."""
+        """Record and return the refusal of the first of the guard's ``screens`` that refuses a call; else ``None``."""
         for screen in self._screens:
             screened = await screen.screen_call(call, question.content["arguments"])
             if not screened.allowed:
-                return await self._record(question, screened)
+                return await self._record_screened(question, screened)
         return None
 
     async def _read_call(self, call: ToolCall) -> _Question:
-        """Read a call into what is judged, shown and bound. Raises ``UsageError``."""
+        """Read a call, with the files that it names, as the question that is judged, shown and bound to an approval.
+
+        Raises ``UsageError`` for a call that cannot be read.
+        """
         content: dict[str, Any] = {"tool": call.tool}
-        parts = {"server": call.server, "cwd": call.cwd, "agent": call.agent}
-        content |= {name: text for name, text in parts.items() if text is not None}
+        optional_members = {"server": call.server, "cwd": call.cwd, "agent": call.agent}
+        content |= {name: text for name, text in optional_members.items() if text is not None}
         content["arguments"] = read_arguments(call.arguments)
-        files = await self._read_files(call, content["arguments"])
+        files = await self._find_files(call, content["arguments"])
         if files.digests:
             content["files"] = dict(files.digests)
         if files.links:
@@ -616,28 +632,30 @@ class ToolGuard(ReadOnly):
             content[FILES_NOT_BOUND] = True
         check_extent(content, "call")
         text, _ = write_plain(content, label="call")
-        declared = self._effects.find(call.tool, call.server)
+        declared_effects = self._effects.find(call.tool, call.server)
         label = call.tool if call.server is None else f"{call.server}: {call.tool}"
+        remarks = _read_remarks(call.remarks)
         return _Question(
             run_id=call.run_id,
             call_id=call.call_id if self.match == "call" else "",
             subject=digest_text(text),
             content=content,
-            about=self._describe(call),
+            call_members=self._describe_call(call),
             label=flatten(label, 200),
-            more={"remarks": remarks} if (remarks := _read_remarks(call.remarks)) else {},
-            effects=() if declared is None else declared.value,
+            unbound_metadata={"remarks": remarks} if remarks else {},
+            effects=() if declared_effects is None else declared_effects.value,
         )
 
-    def _describe(self, call: ToolCall) -> dict[str, Any]:
-        about = {"tool": call.tool, "run_id": call.run_id}
-        about |= {"call_id": call.call_id} if self.match == "call" else {}
-        return about | {name: text for name in ("server", "agent") if (text := getattr(call, name)) is not None}
+    def _describe_call(self, call: ToolCall) -> dict[str, Any]:
+        """Return the members of ``call`` in the metadata: tool, run and, where the call has them, id, server, agent."""
+        members = {"tool": call.tool, "run_id": call.run_id}
+        members |= {"call_id": call.call_id} if self.match == "call" else {}
+        return members | {name: text for name in ("server", "agent") if (text := getattr(call, name)) is not None}
 
-    async def _read_files(self, call: ToolCall, arguments: Mapping[str, Any]) -> NamedFiles:
-        """Return the files that a call is bound to: those it brings with it, else those that it names in its folder.
+    async def _find_files(self, call: ToolCall, arguments: Mapping[str, Any]) -> NamedFiles:
+        """Return the files that a call is bound to: those of ``call.files``, else those that it names in its folder.
 
-        Without ``bind_files`` none is read in a folder, and the result is not complete.
+        Without ``bind_files`` no file is read, and the result is marked as incomplete.
         """
         if call.files is not None:
             return NamedFiles(dict(sorted(call.files.items())))
@@ -650,26 +668,34 @@ class ToolGuard(ReadOnly):
 
     # ---------------------------------------------------------------- a gate, and people
 
-    async def _ask_gate(self, gate: Gate, question: _Question, task: object, *, asks_anew: bool = True) -> ToolVerdict:
-        """Ask a gate, unless this very question waits for people, or was answered by them."""
-        if not can_repeat(gate) and asks_anew:
-            return await self._judge(gate, question, self._hold(question, 1), task, {})
-        # One at a time in this process, so that fifty checks of one call ask one judge. Of several processes, the
-        # unique key in the request's transaction lets one make the request.
-        name = self._hold(question, 1).digest_key(gate.name)
-        lock = self._locks.setdefault(name, asyncio.Lock())
-        async with lock:
-            return await self._resume_or_judge(gate, question, task, asks_anew=asks_anew)
+    async def _ask_gate(self, gate: Gate, question: _Question, task: object, *, may_judge: bool = True) -> ToolVerdict:
+        """Ask a gate about a question, unless people were asked about the same question; then use their answer.
 
-    async def _resume_or_judge(self, gate: Gate, question: _Question, task: object, *, asks_anew: bool) -> ToolVerdict:
-        """Answer a call by the approval of this very call, if there is one; else let the gate judge it."""
-        approval_id, held = await self._find_latest(gate, question)
+        Without ``may_judge``, a question that people were not asked about is refused.
+        """
+        if not can_repeat(gate) and may_judge:
+            return await self._judge(gate, question, self._make_held_call(question, 1), task, {})
+        # One check at a time in this process, so that fifty checks of one call ask the judge once. Among several
+        # processes, only one can make the request, because its key is unique in the store.
+        key = self._make_held_call(question, 1).digest_key(gate.name)
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
+            return await self._resume_or_judge(gate, question, task, may_judge=may_judge)
+
+    async def _resume_or_judge(self, gate: Gate, question: _Question, task: object, *, may_judge: bool) -> ToolVerdict:
+        """Answer a call by its last request for approval, if it has one; otherwise let the gate judge it.
+
+        If that request was used, has expired or is about other terms, the call is judged again, and people are asked in
+        a new request with a description of the old one (``before``). ``_REFUSALS_BY_STATUS`` and, for calls with ids,
+        ``_REFUSALS_WITH_IDS`` say when the call is refused instead. Without ``may_judge`` it is never judged.
+        """
+        approval_id, held = await self._find_latest_request(gate, question)
         before: dict[str, Any] = {}
         if approval_id is not None and gate.pending_store is not None:
             stored = await gate.pending_store.pending(approval_id)
             status = "unknown" if stored is None else "changed" if stored.used_at is None else "used"
             if stored is not None and status == "changed" and _is_same_question(stored.decision, task, question):
-                metadata = {**stored.decision.metadata, **self._bind(question)}
+                metadata = {**stored.decision.metadata, **self._make_bound_metadata(question)}
                 repetition = await repeat_request(
                     gate, approval_id, held, question.content, within=self.use_within, task=task, metadata=metadata
                 )
@@ -678,29 +704,32 @@ class ToolGuard(ReadOnly):
                     return ToolVerdict("allow", decision=repetition.decision)
                 if status == "waiting":
                     return self._make_pending(gate, question, held, repetition.decision, approval_id)
-            because = _FINAL.get(status) if asks_anew and self.match == "content" else _ENDED.get(status)
-            if because is None and not asks_anew:
+            can_ask_again = may_judge and self.match == "content"  # after a used approval
+            because = _REFUSALS_BY_STATUS.get(status) if can_ask_again else _REFUSALS_WITH_IDS.get(status)
+            if because is None and not may_judge:
                 because = "expired" if status == "expired" else "refused"
             if because is not None:
                 return await self._record_repeated(because, question, f"its approval {approval_id} is {status}")
-            before = {} if stored is None else {"before": _describe_before(stored, status)}
-            held = replace(held, number=held.number + 1)
-        if not asks_anew:
+            before = {} if stored is None else {"before": _describe_previous_request(stored, status)}
+            held = replace(held, number=held.number + 1)  # people are asked again, in the call's next request
+        if not may_judge:
             return await self._record_repeated("refused", question, _NEVER_HELD)
         return await self._judge(gate, question, held, task, before)
 
-    async def _find_latest(self, gate: Gate, question: _Question) -> tuple[str | None, HeldCall]:
-        """Find the latest request for approval of this call, and return it with the call under its number.
+    async def _find_latest_request(self, gate: Gate, question: _Question) -> tuple[str | None, HeldCall]:
+        """Find the latest request for approval of this call.
 
-        Without one, return ``None`` and the call under the number that its first request will have.
+        Returns the request's id, and the held call with the request's number. Without a request, it returns ``None``
+        and the held call with the number 1.
         """
-        held, approval_id = self._hold(question, 1), None
-        while (repeated_id := await find_repeated(gate, held)) is not None:
-            approval_id, held = repeated_id, replace(held, number=held.number + 1)
+        held, approval_id = self._make_held_call(question, 1), None
+        # Requests of a call are numbered from 1 without a gap, so the first number without a request ends the search.
+        while (found_id := await find_repeated(gate, held)) is not None:
+            approval_id, held = found_id, replace(held, number=held.number + 1)
         return approval_id, held if approval_id is None else replace(held, number=held.number - 1)
 
     async def _is_request_open(self, call: ToolCall) -> bool:
-        """Return whether the latest request about this very call is open; false where its gate can hold no call."""
+        """Return whether the latest request about this call is open; false for a gate that cannot hold calls back."""
         matched = self._tools.find(call.tool, call.server)
         gate = None if matched is None else matched.value
         if not isinstance(gate, Gate) or gate.pending_store is None or not can_repeat(gate):
@@ -709,19 +738,24 @@ class ToolGuard(ReadOnly):
             question = await self._read_call(call)
         except AdjudgeError:  # a call that cannot be read is refused, so it never waits
             return False
-        approval_id, _ = await self._find_latest(gate, question)
+        approval_id, _ = await self._find_latest_request(gate, question)
         return approval_id is not None and await gate.pending_store.is_open(approval_id)
 
     async def _judge(
         self, gate: Gate, question: _Question, held: HeldCall, task: object, before: Mapping[str, Any]
     ) -> ToolVerdict:
-        """Let a gate judge a call, and answer by its decision; what people were asked about goes to people again."""
-        # By this word people find the request that the agent speaks of.
+        """Let a gate judge a call, and return the verdict of its decision.
+
+        A call that people were asked about before goes to people again, even if the judge passes it. ``before`` is the
+        metadata about its previous request; empty without one.
+        """
+        # The title has the word that the agent is told, so that people find the request by it.
         title, terms = question.label, {}
         if can_repeat(gate):
             title, terms = f"{title} ({held.make_word(gate.name)})", {USE_WITHIN: self.use_within}
-        metadata = {"title": title, **terms, **question.more, **before, **self._bind(question)}
-        # What people were asked about once is for people: else a judge who errs would be asked until it passes.
+        bound_metadata = self._make_bound_metadata(question)
+        metadata = {"title": title, **terms, **question.unbound_metadata, **before, **bound_metadata}
+        # Otherwise an agent could repeat a call that people did not approve until the judge passes it by mistake.
         was_asked = can_repeat(gate) and (
             held.number > 1 or await self._trust.was_asked(question.run_id, question.subject)
         )
@@ -730,10 +764,10 @@ class ToolGuard(ReadOnly):
             return self._make_pending(gate, question, held, decision, decision.approval_id)
         if decision.allowed:
             return ToolVerdict("allow", decision=decision)
-        return self._refuse("refused", decision, start=question.start, gate=gate)
+        return self._refuse("refused", decision, start=question.refusal_start, gate=gate)
 
-    def _hold(self, question: _Question, number: int) -> HeldCall:
-        """Return the call as its ``number``-th request for approval would have it, counted from 1."""
+    def _make_held_call(self, question: _Question, number: int) -> HeldCall:
+        """Make the held call of a question for its request for approval of this number, counted from 1."""
         return HeldCall(
             run_id=question.run_id,
             call_id=question.call_id,
@@ -742,13 +776,12 @@ class ToolGuard(ReadOnly):
             most_open=self.most_open,
         )
 
-    def _bind(self, question: _Question) -> dict[str, Any]:
-        """Return the metadata that an approval is bound to: the present ones are compared with those it was given."""
-        more: dict[str, Any] = {} if self.harness is None else {"harness": self.harness}
-        # Bound, although they change nothing of the call: who said yes before "money leaves" was declared has not
-        # said yes to that.
-        more |= {EFFECTS: list(question.effects)} if question.effects else {}
-        return {"tool": question.about.get("tool"), "call": {**question.about, **more}}
+    def _make_bound_metadata(self, question: _Question) -> dict[str, Any]:
+        """Make the metadata that an approval is bound to: an approval given with other ones does not count."""
+        guard_members: dict[str, Any] = {} if self.harness is None else {"harness": self.harness}
+        # Effects are bound too: an approval from before "money leaves" was declared does not approve that.
+        guard_members |= {EFFECTS: list(question.effects)} if question.effects else {}
+        return {"tool": question.call_members.get("tool"), "call": {**question.call_members, **guard_members}}
 
     # ---------------------------------------------------------------- what is no call
 
@@ -765,20 +798,20 @@ class ToolGuard(ReadOnly):
             return ToolVerdict("allow")
 
         async def ask() -> ToolVerdict:
-            call = ToolCall(f"({kind})", {}, "", run)  # raises for a run that is no name, like every call
+            call = ToolCall(f"({kind})", {}, "", run)  # raises for an invalid run id, as for every call
             question = self._read_text(value, kind, {"part": kind, "run_id": call.run_id}, run)
             if isinstance(checker, Gate):
                 return await self._ask_gate(checker, question, task)
-            return await self._record(question, await _ask_prompt_firewall(checker, value))
+            return await self._record_screened(question, await _ask_prompt_firewall(checker, value))
 
-        return await self._answer(ask(), kind)
+        return await self._run_check(ask(), kind)
 
     def _read_text(
-        self, value: object, kind: str, about: Mapping[str, Any], run: str, *, label: str | None = None
+        self, value: object, kind: str, call_members: Mapping[str, Any], run: str, *, label: str | None = None
     ) -> _Question:
-        """Read an answer, a prompt or other content as a question: what is judged, shown, and bound to an approval.
+        """Read an answer, a prompt or another content as the question that is judged, shown and bound to an approval.
 
-        Raises ``AdjudgeError`` for what cannot be read.
+        Raises ``AdjudgeError`` for a content that cannot be read.
         """
         content = read_content(value, label=kind)
         return _Question(
@@ -786,10 +819,10 @@ class ToolGuard(ReadOnly):
             call_id="",
             subject=digest_text(write_plain(content, label=kind)[0]),
             content=content,
-            about=about,
+            call_members=call_members,
             label=label or kind,
-            start=_OTHER_TEXTS[kind],
-            more={},
+            refusal_start=_REFUSAL_STARTS[kind],
+            unbound_metadata={},
         )
 
     async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
@@ -805,12 +838,12 @@ class ToolGuard(ReadOnly):
             call_id=call.call_id if self.match == "call" else "",
             subject=digest_text(write_plain(content, label="result")[0]),
             content=content,
-            about={"part": "result", **self._describe(call)},
+            call_members={"part": "result", **self._describe_call(call)},
             label=flatten(f"result of {call.tool}", 200),
-            more={},
+            unbound_metadata={},
         )
         if isinstance(checker, ResultScreen):
-            verdict = await self._record(question, await checker.screen_result(call, content["result"]))
+            verdict = await self._record_screened(question, await checker.screen_result(call, content["result"]))
             if not verdict:
                 return verdict
         return ToolVerdict("allow") if self.results is None else await self._ask_gate(self.results, question, None)
@@ -825,13 +858,16 @@ class ToolGuard(ReadOnly):
         start: str = "The call was not made",
         gate: Gate | None = None,
     ) -> ToolVerdict:
-        """Make a refusal, with the gate's reasons if ``show_reasons``; nothing is recorded here."""
-        message = f"{start}: {_AFTER[because]}"
+        """Make the verdict of a refusal, with what the gate's failed rules are for if ``show_reasons``.
+
+        Nothing is recorded here.
+        """
+        message = f"{start}: {_REFUSAL_REASONS[because]}"
         reasons = _list_reasons(gate, decision) if self.show_reasons and gate is not None else ""
         return ToolVerdict("refuse", f"{message} {reasons}".rstrip(), decision, because=because)
 
-    def _add_answer(self, verdict: ToolVerdict, answer: str) -> ToolVerdict:
-        """Add what a person wrote for the agent, as a quotation: it is text of somebody's, and no order of ours."""
+    def _add_person_message(self, verdict: ToolVerdict, answer: str) -> ToolVerdict:
+        """Add a person's message to the agent to a refusal, as a quotation, if ``pass_answers``."""
         if not answer or not self.pass_answers:
             return verdict
         return replace(verdict, message=f"{verdict.message} They wrote: {quote(answer, LONGEST_ANSWER)}")
@@ -839,13 +875,14 @@ class ToolGuard(ReadOnly):
     def _make_pending(
         self, gate: Gate, question: _Question, held: HeldCall, decision: Decision | None, approval_id: str
     ) -> ToolVerdict:
+        """Make the verdict of a call that waits for people, with the word by which they find the request."""
         word = held.make_word(gate.name)
-        message = f"{question.start}: {_AFTER['waits'].format(word=word)}"
+        message = f"{question.refusal_start}: {_REFUSAL_REASONS['waits'].format(word=word)}"
         message += " The same call passes once it is approved." if self.match == "content" else ""
         return ToolVerdict("pending", message, decision, approval_id, because="waits", word=word)
 
-    async def _record(self, question: _Question, screened: Screened) -> ToolVerdict:
-        """Record the answer of what is no gate, and return the verdict."""
+    async def _record_screened(self, question: _Question, screened: Screened) -> ToolVerdict:
+        """Record the answer of a screen or a firewall as a decision, and return the verdict."""
         decision = Decision(
             gate=self.name,
             allowed=screened.allowed,
@@ -853,50 +890,55 @@ class ToolGuard(ReadOnly):
             result=screened.result,
             detail=screened.detail,
             subject=question.subject,
-            metadata={"title": question.label, **self._bind(question)},
+            metadata={"title": question.label, **self._make_bound_metadata(question)},
         )
         decision = await self._append(decision, question.content)
         return ToolVerdict("allow", decision=decision) if decision.allowed else self._refuse("refused", decision)
 
     async def _record_repeated(self, because: CallRefusedBecause, question: _Question, reason: str) -> ToolVerdict:
-        """Record a refusal that no judge decided, because of an earlier request of this call or the lack of one."""
+        """Record the refusal of a call that is not judged, because of its last request or because it has none."""
         decision = Decision(
             gate=self.name,
             allowed=False,
             decided_by="policy",
             detail=f"the call was refused: {reason}",
             subject=question.subject,
-            metadata={"title": question.label, **self._bind(question)},
+            metadata={"title": question.label, **self._make_bound_metadata(question)},
         )
-        return self._refuse(because, await self._append(decision, question.content), start=question.start)
+        return self._refuse(because, await self._append(decision, question.content), start=question.refusal_start)
 
     async def _record_refusal(self, because: CallRefusedBecause, call: ToolCall, detail: str) -> ToolVerdict:
-        """Record a refusal of the guard's own."""
-        about = {
-            name: flatten(text, 200) if isinstance(text, str) else text for name, text in self._describe(call).items()
+        """Record a refusal that the guard itself decides, and return the verdict; the call may be unreadable."""
+        call_members = {
+            name: flatten(text, 200) if isinstance(text, str) else text
+            for name, text in self._describe_call(call).items()
         }
         decision = Decision(
             gate=self.name,
             allowed=False,
             decided_by="policy",
             detail=detail,
-            metadata={"title": flatten(call.tool, 200), "tool": about["tool"], "call": about},
+            metadata={"title": flatten(call.tool, 200), "tool": call_members["tool"], "call": call_members},
         )
         return self._refuse(because, await self._append(decision))
 
     async def _append(self, decision: Decision, content: object = None) -> Decision:
+        """Append a decision of the guard to its ledger, and return it with its place there.
+
+        A decision without a subject, about a call that cannot be read, is recorded under the digest of its metadata.
+        """
         subject = decision.subject or sha256(json.dumps(dict(decision.metadata)).encode()).hexdigest()
         judged = {} if content is None else describe_judged(self.ledger, content, {})
         seq = await self.ledger.append(decision, kind="decision", subject=subject, gate=decision.gate, **judged)
         return replace(decision, ledger_seq=seq)
 
-    def _prepare(self, gate: Gate) -> Gate:
-        """Return a gate as the guard uses it: it never waits for people, and records where the others do."""
+    def _prepare_gate(self, gate: Gate) -> Gate:
+        """Return a copy of a gate that does not wait for people, and that has the guard's ledger if it had none."""
         return gate.replace(wait=False, ledger=self.ledger if gate.ledger is None else gate.ledger)
 
 
-async def _screen(screen: CallScreen | None, call: ToolCall, question: _Question) -> Screened:
-    """Ask what is no gate."""
+async def _ask_screen(screen: CallScreen | None, call: ToolCall, question: _Question) -> Screened:
+    """Ask the screen of a tool about a call; ``None`` allows every call."""
     if screen is None:
         return Screened(allowed=True, detail="the guard's configuration checks no call of this tool")
     return await screen.screen_call(call, question.content["arguments"])
@@ -913,7 +955,10 @@ async def _ask_prompt_firewall(firewall: PromptFirewall, prompt: str) -> Screene
 
 
 def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
-    """Refuse gates that could let a call pass unseen, unless ``unsafe`` names them."""
+    """Raise ``UsageError`` for gates that could let a call pass unseen, unless ``unsafe`` names the option.
+
+    Two gates of one name, and a gate that asks people without storing pending decisions, are refused too.
+    """
     names: dict[str, Gate] = {}
     for gate in gates:
         if names.setdefault(gate.name, gate) is not gate:
@@ -930,7 +975,7 @@ def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
 
 
 def _list_risks(gate: Gate) -> list[tuple[str, str]]:
-    """List the options by which a gate could let a call pass unseen: the name of each, and how it is set."""
+    """List the options by which a gate could let a call pass unseen, each with its setting, such as ``sample=0.5``."""
     risks = [("sample", f"sample={gate.sample:g}")] if gate.sample < 1 else []
     risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
     risks += [("mode", f"mode={gate.mode!r}")] if gate.mode != "enforce" else []
@@ -940,11 +985,12 @@ def _list_risks(gate: Gate) -> list[tuple[str, str]]:
 
 def _find_ledger(gates: Collection[Gate], ledger: Ledger | None) -> Ledger | None:
     """Find the one ledger of some gates and their approvals; raise ``UsageError`` if there are several."""
-    kept = [ledger, *[getattr(gate.ledger, "ledger", gate.ledger) for gate in gates]]
-    kept += [gate.pending_store.ledger for gate in gates if gate.pending_store is not None]
-    ledgers = list({id(each): each for each in kept if isinstance(each, Ledger)}.values())
+    # A gate's recorder may wrap a ledger.
+    candidates = [ledger, *[getattr(gate.ledger, "ledger", gate.ledger) for gate in gates]]
+    candidates += [gate.pending_store.ledger for gate in gates if gate.pending_store is not None]
+    ledgers = list({id(candidate): candidate for candidate in candidates if isinstance(candidate, Ledger)}.values())
     if len(ledgers) > 1:
-        # Two stores could each have a request for one call, and each an approval of it.
+        # Each of two stores could have a request for one call, and so one call could be approved twice.
         raise UsageError(
             f"the gates record in {len(ledgers)} ledgers; give all of them, and their approvals, the same one"
         )
@@ -952,7 +998,7 @@ def _find_ledger(gates: Collection[Gate], ledger: Ledger | None) -> Ledger | Non
 
 
 def _check_checkers(tools: ToolPatterns[Any]) -> None:
-    """Raise ``UsageError`` for a value that checks no call, and for ``None`` under a pattern of several tools."""
+    """Raise ``UsageError`` for a value that cannot check calls, and for ``None`` with a pattern of several tools."""
     for pattern, checker in tools.list():
         if checker is None and not pattern.is_exact:
             raise UsageError(
@@ -967,47 +1013,52 @@ def _check_checkers(tools: ToolPatterns[Any]) -> None:
             )
 
 
-def _replace(value: Any, prepared: Mapping[int, Gate]) -> Any:
+def _find_prepared(value: Any, prepared: Mapping[int, Gate]) -> Any:
+    """Return the prepared gate in place of a gate, found by its ``id()``; any other value as it is."""
     return prepared.get(id(value), value)
 
 
 def _read_most_open(most_open: Mapping[str, int] | None) -> dict[str, int]:
-    limits = _LIMITS | dict(most_open or {})
+    """Return the limits of waiting requests, with the defaults filled in; raise ``UsageError`` for an invalid one."""
+    limits = _DEFAULT_MOST_OPEN | dict(most_open or {})
     for name, most in limits.items():
-        if name not in _LIMITS:
+        if name not in _DEFAULT_MOST_OPEN:
             raise UsageError(f"most_open has run, key and gate, got {show(name)}", argument="most_open")
         check_whole_number("most_open", most, least=1)
     return limits
 
 
-def _digest_made(call: ToolCall) -> str:
-    """Digest a call as it is made: folder and files may have changed since it was checked."""
+def _digest_call(call: ToolCall) -> str:
+    """Digest tool, server, agent and arguments of a call; its folder and files may change until it is made."""
     plain = {"tool": call.tool, "server": call.server, "agent": call.agent, "arguments": read_arguments(call.arguments)}
     return digest_text(write_plain(plain, label="call")[0])
 
 
-def _name_made(call: ToolCall, digest: str) -> str:
+def _make_call_key(call: ToolCall, digest: str) -> str:
+    """Make the key of a call in memory from its run, its id and its digest."""
     return json.dumps([call.run_id, call.call_id, digest])
 
 
 def _describe_tool(call: ToolCall) -> dict[str, Any]:
+    """Return the members that every entry about the making of a call has."""
     server = None if call.server is None else flatten(call.server, 200)
     tool = {"tool": flatten(call.tool, 200), "server": server, "agent": call.agent}
     return {"run": call.run_id, "call": call.call_id, **tool}
 
 
 def _read_remarks(remarks: Mapping[str, Any]) -> dict[str, str]:
-    """Read what the agent says about a call, as texts of one line each."""
+    """Return the agent's remarks about a call as short lines of text, at most ten."""
     pairs = list(remarks.items())[:10]
     return {flatten(str(name), 60): flatten(str(text), _LONGEST_REMARK) for name, text in pairs}
 
 
 def _is_same_question(pending: Decision, task: object, question: _Question) -> bool:
-    """Return whether people were asked with this task and these effects; else they are asked again."""
+    """Return whether people were asked about a call with the same effects and this task."""
     return list_effects(pending.metadata) == question.effects and _is_same_task(pending, task)
 
 
 def _is_same_task(pending: Decision, task: object) -> bool:
+    """Return whether a pending decision was made with this task; false for a task that cannot be read."""
     try:
         digest = None if task is None else digest_text(write_plain(read_content(task, label="task"), label="task")[0])
     except AdjudgeError:
@@ -1015,18 +1066,19 @@ def _is_same_task(pending: Decision, task: object) -> bool:
     return pending.basis.get("task") == digest
 
 
-def _describe_before(stored: PendingDecision, status: str) -> dict[str, Any]:
-    """Say what became of the request before this one, for the people who are asked again."""
+def _describe_previous_request(stored: PendingDecision, status: str) -> dict[str, Any]:
+    """Describe what became of the previous request about a call, for the people who are asked again."""
     approval = stored.approval
-    described = {"approval": approval.id, "status": status, "decided_by": list(approval.closed_by)}
-    described |= {} if approval.closed_at is None else {"decided_at": approval.closed_at.isoformat()}
+    members = {"approval": approval.id, "status": status, "decided_by": list(approval.closed_by)}
+    members |= {} if approval.closed_at is None else {"decided_at": approval.closed_at.isoformat()}
     if stored.used_at is not None:
-        described |= {"used_at": stored.used_at.isoformat(), "note": "this call was approved before, and may have run"}
-    return described
+        members |= {"used_at": stored.used_at.isoformat(), "note": "this call was approved before, and may have run"}
+    return members
 
 
 def _list_reasons(gate: Gate, decision: Decision | None) -> str:
-    """List what the rules that failed are for, in the operator's words; nothing that quotes a call or a judge."""
+    """Join the descriptions of a gate's rules that failed; they are the operator's words and quote no call or judge."""
     results = () if decision is None or decision.result is None else decision.result.rule_results
-    failed = {result.name for result in results if not result.passed}
-    return " ".join(dict.fromkeys(rule.description for rule in gate.rules if rule.name in failed and rule.description))
+    failed_names = {result.name for result in results if not result.passed}
+    failed_rules = [rule for rule in gate.rules if rule.name in failed_names]
+    return " ".join(dict.fromkeys(rule.description for rule in failed_rules if rule.description))

@@ -1,7 +1,7 @@
-"""The history of an agent's run before one of its calls: for the people who decide that call.
+"""The history of an agent's run before one of its calls, for the people who decide that call.
 
-Each call is judged alone, and a deed can be done in five harmless steps. People who see the steps may notice; nothing
-here does. Whether a run may go on after refusals is decided in ``run_trust.py``.
+Each call is judged alone, and harm can be done in five steps that look harmless. People who see the steps may notice
+it; no code does. Whether a run may continue after refusals is decided in ``run_trust.py``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from adjudge.ledger.columns import find_run, name_asked, split_run
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
-SHOWN = timedelta(hours=1)
+HISTORY_LENGTH = timedelta(hours=1)
 """The time before a call that people are shown."""
 
 _MOST_CALLS = 10
 
-_LONGEST = 300
+_LONGEST_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory |
     run = find_run(dict(approval.metadata))
     if run is None:
         return None
-    since, until = approval.created_at - SHOWN, approval.created_at
+    since, until = approval.created_at - HISTORY_LENGTH, approval.created_at
     requests = 0
     async for entry in ledger.query(run=name_asked(run), since=since):
         requests += approval.seq is not None and entry.seq < approval.seq
@@ -82,7 +82,7 @@ async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory |
     async for entry in ledger.query(run=run, kind="decision", since=since, until=until):
         payload = entry.payload or {}
         if payload.get("allowed") is True:
-            allowed.append(_make_allowed(entry, payload))
+            allowed.append(_read_allowed_call(entry, payload))
     return CallHistory(
         run_id=run,
         requests=requests,
@@ -93,21 +93,22 @@ async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory |
 
 
 def read_before(approval: Approval) -> dict[str, str]:
-    """Read the fate of the request about this very call before this one, in words; empty if there was none."""
+    """Read what became of the previous request about the same call, by member; empty if there was none."""
     return _read_texts(approval.metadata.get("before"))
 
 
-def _make_allowed(entry: Entry, payload: Mapping[str, Any]) -> AllowedCall:
+def _read_allowed_call(entry: Entry, payload: Mapping[str, Any]) -> AllowedCall:
+    """Read an allowed call from the entry of the decision that allowed it."""
     metadata = payload.get("metadata")
     title = metadata.get("title") if isinstance(metadata, Mapping) else None
     return AllowedCall(
-        title=flatten(str(title or "a call"), _LONGEST), at=entry.at, decided_by=str(payload.get("decided_by"))
+        title=flatten(str(title or "a call"), _LONGEST_TEXT), at=entry.at, decided_by=str(payload.get("decided_by"))
     )
 
 
 def _read_texts(members: object) -> dict[str, str]:
-    """Read members of metadata as lines of text; they are the agent's words, or come from a store."""
+    """Read a mapping in the metadata as short lines of text by name; it may hold anything that an agent wrote."""
     if not isinstance(members, Mapping):
         return {}
     texts = {name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in members.items()}
-    return {flatten(str(name), _LONGEST): flatten(str(text), _LONGEST) for name, text in texts.items()}
+    return {flatten(str(name), _LONGEST_TEXT): flatten(str(text), _LONGEST_TEXT) for name, text in texts.items()}

@@ -1,7 +1,7 @@
-"""The trust that an agent's run still has: its refused calls, and the permission to go on.
+"""The trust in an agent's run: its refused, denied and unchecked calls, and whether they stop it.
 
-Read from the ledger, so that it holds in every process and nobody can forget it by starting anew. Each look reads only
-the entries since the last one.
+It is read from the ledger, so that it is the same in every process, and a restart does not reset it. Each read only
+reads the entries after those of the last one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MOST_REFUSALS, MOST_DENIALS = 10, 3
 REFUSALS_ERASED = "adjudge/refusals-erased/1"
 """The schema of the entry that says that refusals or denials of a run were deleted with what they were about."""
 
-_MOST_UNDECIDED = 3
-"""Checks of one call that no judge could decide, after which it counts as refused."""
+_MOST_UNDECIDED_CHECKS = 3
+"""The number of undecided checks of one call after which the call counts as refused."""
 
 _MOST_RUNS = 1_000
 """Runs that are kept in memory; of others, the ledger is read from its beginning."""
@@ -37,23 +37,23 @@ class RunTrust:
     refused: set[str] = field(default_factory=set)
     """SHA-256 of the calls that a rule or a judge refused."""
     denied: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of the calls that people denied, and what they had the agent told."""
+    """The calls that people denied: the message to the agent, which may be empty, by SHA-256 of the call."""
     undecided: Counter[str] = field(default_factory=Counter)
     """The number of times that no judge could decide a call, by its SHA-256."""
     refusals: int = 0
     denials: int = 0
     unchecked: int = 0
-    """Calls that were made and that nobody had let pass as they were made."""
+    """Calls that were made without a check that had let them pass in this form."""
     erased: int = 0
     """The number of refusals and denials of the run that were deleted, so that nobody knows how many there were."""
     seq: int = 0
     """The last entry that was read."""
 
     def add(self, entry: Entry) -> None:
-        """Count one entry of the ledger."""
+        """Count one entry of the ledger about the run."""
         self.seq = entry.seq
         if entry.kind == RUN_REOPENED:
-            self._begin_anew()
+            self._reset()
         elif entry.kind == CALL_UNCHECKED:
             is_erased = (entry.payload or {}).get("schema") == REFUSALS_ERASED
             self.erased += is_erased
@@ -66,24 +66,28 @@ class RunTrust:
             self.refused.add(entry.subject)
             self.refusals += 1
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
+        """Reset all counts, because people reopened the run."""
         self.refused, self.denied, self.undecided = set(), {}, Counter()
         self.refusals = self.denials = self.unchecked = self.erased = 0
 
     def _is_refusal(self, entry: Entry) -> bool:
-        """Return whether a decision refuses its call for good, as the third one does that no judge could make."""
+        """Return whether the entry of a blocking decision counts as a refusal of its call, and count an undecided one.
+
+        An undecided result counts only at the third time, unless it is undecided because of tampering.
+        """
         result = (entry.payload or {}).get("result")
         members = result if isinstance(result, dict) else {}
         if members.get("outcome") != "undecided" or members.get("undecided_because") == "tampering":
             return True
-        # Else a judge that content can silence is asked until it answers otherwise.
+        # Otherwise an agent could repeat a call that makes the judge undecided until the judge passes it.
         self.undecided[entry.subject] += 1
-        return self.undecided[entry.subject] >= _MOST_UNDECIDED
+        return self.undecided[entry.subject] >= _MOST_UNDECIDED_CHECKS
 
     def explain_end(self, *, most_refusals: int = MOST_REFUSALS, most_denials: int = MOST_DENIALS) -> str:
-        """Say why the run is stopped, in a part of a sentence; empty where it goes on."""
+        """Return the reason why the run is stopped, as a clause; empty if it is not stopped."""
         if self.unchecked:
-            # Something beside the guard changes or makes calls, so an answer of it means nothing in this run.
+            # Something changes or makes calls without the guard, so the guard's answers mean nothing in this run.
             return "the run made a call that was not checked as it was made"
         if self.erased:
             return "refusals of the run were deleted with what they were about"
@@ -109,16 +113,20 @@ async def reopen_run(ledger: Ledger, run_id: str, *, by: str, reason: str) -> in
 
 
 async def reopen_stopped_run(ledger: Ledger, run_id: str, *, by: str, reason: str) -> int:
-    """Do as ``reopen_run``, for a person who types the run's name; ``UsageError`` where nothing was refused in it."""
+    """Reopen a run as ``reopen_run`` does, for a person who typed its name.
+
+    Raises ``UsageError`` also if nothing of a run with this name was refused, because the name is probably mistyped.
+    """
     if (await TrustReader(ledger).read(run_id)).is_clean:
-        hint = "; behind a server its name begins with its key, like key:54343b4accb3/RUN"
+        has_key = split_run(run_id).owner is not None
+        hint = "" if has_key else "; behind a server its name begins with its key, like key:54343b4accb3/RUN"
         problem = f"nothing of the run {show(run_id)} was refused, so it is not stopped"
-        raise UsageError(problem + hint * (split_run(run_id).owner is None), argument="run_id")
+        raise UsageError(problem + hint, argument="run_id")
     return await reopen_run(ledger, run_id, by=by, reason=reason)
 
 
 class TrustReader:
-    """Reads from a ledger how far runs are trusted."""
+    """Reads the trust in runs from a ledger, and keeps what it read."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -126,7 +134,7 @@ class TrustReader:
         self._is_prepared = False
 
     async def read(self, run: str) -> RunTrust:
-        """Read what is new of a run, and return all that is known of it. Raises ``LedgerError`` and ``UsageError``."""
+        """Read the new entries about a run, and return its trust. Raises ``LedgerError`` and ``UsageError``."""
         trust = self._runs.setdefault(run, RunTrust())
         self._runs.move_to_end(run)
         if len(self._runs) > _MOST_RUNS:
@@ -138,13 +146,14 @@ class TrustReader:
         return trust
 
     async def was_asked(self, run: str, subject: str) -> bool:
-        """Return whether people were asked about this call before, under whatever id. Raises like ``read``."""
+        """Return whether people were asked about a call with this content before in this run. Raises as ``read``."""
         await self._prepare()
         async for _ in self._ledger.query(run=name_asked(run), subject=subject):
             return True
         return False
 
     async def _prepare(self) -> None:
+        """Prepare the ledger for queries, the first time."""
         if not self._is_prepared:
             await self._ledger.prepare()
             self._is_prepared = True

@@ -1,4 +1,4 @@
-"""Checks of a call that a guard can ask beside a gate, such as a firewall or a registry of tools, and their answer.
+"""Screens: checks of tool calls beside gates, such as a firewall or a registry of tools, and their answers.
 
 In which order screens, the trust of a run and the gate are asked is decided in ``guard.py``
 (``ToolGuard._check_question``).
@@ -64,7 +64,10 @@ class ResultScreen(CallScreen, Protocol):
 
 
 def make_screened(result: JudgeResult | None, *, allowed: bool, detail: str) -> Screened:
-    """Make the answer of judges: theirs where they decided so, and otherwise a policy's."""
+    """Make the answer of a screen that asked judges.
+
+    It is decided by the judge if the judge's outcome is the same as the answer, and by policy otherwise.
+    """
     is_judged = result is not None and result.outcome == ("passed" if allowed else "failed")
     decided_by: DecidedBy = "judge" if is_judged and result is not None and result.decided_by == "judge" else "policy"
     return Screened(allowed=allowed, decided_by=decided_by, detail=detail, result=result)

@@ -1,4 +1,4 @@
-"""The assignment of gates to tools: names, and beginnings of names, never in the order of writing. Pure."""
+"""Patterns of tools' names, such as those of a guard's gates; the most specific one that fits a tool counts. Pure."""
 
 from __future__ import annotations
 
@@ -15,106 +15,112 @@ T = TypeVar("T")
 ToolKey = str | tuple[str, str]
 """``"delete_file"``, ``"delete_*"``, ``"Write|Edit"``, ``"*"``, or server and tool of MCP: ``("bank", "pay*")``."""
 
-_OWN = "own"
-"""Tools without a server."""
+_NO_SERVER = "own"
+"""In place of a server: tools without a server."""
 
-_ANY = "any"
-"""Tools of every server, and those without one."""
+_ANY_SERVER = "any"
+"""In place of a server: tools of every server, and those without one."""
 
-_CALLS_TOOLS = frozenset({"multl_tool_use_parallel", "batch", "batch_tool", "batchtool", "parallel"})
-"""Folded names of tools that call other tools, which no guard sees: they have to be named exactly."""
+_CALLERS_OF_TOOLS = frozenset({"multl_tool_use_parallel", "batch", "batch_tool", "batchtool", "parallel"})
+"""Folded names of tools that call other tools, which no guard sees. They have to be named exactly."""
 
-_JOINED = "mcp__"
+_MCP_PREFIX = "mcp__"
 """The beginning of the names that harnesses give to tools of MCP, before server and tool."""
 
 _SEPARATORS = re.compile(r"__|[./:]")
+"""The separators between a server and a tool in one name."""
 
-_ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l"})
+_LOOKALIKES = str.maketrans({"0": "o", "1": "l", "i": "l"})
 
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
-_OTHERS = re.compile(r"[^a-z0-9]+")
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
 
 _LONGEST_NAME = 200
-"""Characters of a tool's name; a longer one is refused, because comparing it takes time."""
+"""Characters of a tool's name; no pattern fits a longer one, because comparing it takes long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A name, or with ``*`` at its end the beginning of one."""
+class NamePattern:
+    """A pattern of names: one name, or a prefix with ``*`` after it."""
 
     text: str
     is_prefix: bool
 
     def fits(self, name: str) -> bool:
-        """Return whether a name is this one, or begins like this."""
+        """Return whether the pattern fits a name."""
         return name.startswith(self.text) if self.is_prefix else name == self.text
 
-    def covers(self, other: Word) -> bool:
-        """Return whether every name that the other fits fits this one too."""
+    def covers(self, other: NamePattern) -> bool:
+        """Return whether this pattern fits every name that the other pattern fits."""
         return self.fits(other.text) if self.is_prefix else self == other
 
-    def fold(self) -> Word:
-        """Return the word as names are compared that only resemble each other."""
-        return Word(_fold(self.text), self.is_prefix)
+    def fold(self) -> NamePattern:
+        """Return the pattern for folded names, by which names are found that only look like a name."""
+        return NamePattern(_fold_name(self.text), self.is_prefix)
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """The tools of one key."""
+class ToolPattern:
+    """A pattern of tools: of their names, and of the servers that have them."""
 
-    server: Word | str
-    """A server of MCP, ``_OWN`` or ``_ANY``."""
-    tool: Word
+    server: NamePattern | str
+    """The pattern of MCP servers, or ``_NO_SERVER`` or ``_ANY_SERVER``."""
+    tool: NamePattern
     key: ToolKey
     """The key as it was written, for messages."""
 
     @property
     def is_exact(self) -> bool:
-        """True if it names one tool."""
-        return not self.tool.is_prefix and (self.server == _OWN or not _get_word(self.server).is_prefix)
+        """True if it fits only one tool."""
+        return not self.tool.is_prefix and (self.server == _NO_SERVER or not _get_server_pattern(self.server).is_prefix)
 
     def fits(self, tool: str, server: str | None) -> bool:
-        """Return whether a call is of one of these tools."""
+        """Return whether the pattern fits a tool of a server (``None``: of no server)."""
         return self._fits_server(server) and self.tool.fits(tool)
 
-    def covers(self, other: Pattern) -> bool:
-        """Return whether every tool of the other pattern is one of this."""
+    def covers(self, other: ToolPattern) -> bool:
+        """Return whether this pattern fits every tool that the other pattern fits."""
         return _covers_server(self.server, other.server) and self.tool.covers(other.tool)
 
     def resembles(self, tool: str, server: str | None) -> bool:
-        """Return whether somebody could take a call for one of these tools."""
-        word, parts = self.tool.fold(), [_fold(part) for part in _list_parts(tool)]
-        if isinstance(self.server, Word) and server is None:
-            # Perhaps the joined name of a tool of this server: bank__pay, mcp__bank__pay.
-            start = _fold(self.server.text)
-            return any(part.startswith(start) for part in parts) and any(word.fits(part) for part in parts)
-        is_server_alike = not isinstance(self.server, Word) or self.server.fold().fits(_fold(server or ""))
-        return is_server_alike and any(word.fits(part) for part in parts)
+        """Return whether a tool looks like one of the pattern, so that the names could be confused."""
+        folded_pattern = self.tool.fold()
+        folded_suffixes = [_fold_name(suffix) for suffix in _list_suffixes(tool)]
+        is_tool_alike = any(folded_pattern.fits(suffix) for suffix in folded_suffixes)
+        if isinstance(self.server, NamePattern) and server is None:
+            # The name may be joined from this server and a tool: bank__pay, mcp__bank__pay.
+            folded_server = _fold_name(self.server.text)
+            return any(suffix.startswith(folded_server) for suffix in folded_suffixes) and is_tool_alike
+        is_server_alike = not isinstance(self.server, NamePattern) or self.server.fold().fits(_fold_name(server or ""))
+        return is_server_alike and is_tool_alike
 
     def _fits_server(self, server: str | None) -> bool:
-        if self.server == _ANY:
+        """Return whether the pattern fits tools of a server (``None``: of no server)."""
+        if self.server == _ANY_SERVER:
             return True
-        return server is None if self.server == _OWN else server is not None and _get_word(self.server).fits(server)
+        if self.server == _NO_SERVER:
+            return server is None
+        return server is not None and _get_server_pattern(self.server).fits(server)
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedTool(Generic[T]):
-    """The most specific pattern that fits a tool, and the value that is written for it."""
+    """The most specific pattern that fits a tool, and the pattern's value."""
 
-    pattern: Pattern
+    pattern: ToolPattern
     value: T
 
 
 class ToolPatterns(Generic[T]):
-    """Values by tool, found by the most specific pattern that fits.
+    """Values of patterns of tools; the most specific pattern that fits a tool counts.
 
-    Raises ``UsageError`` for a key that cannot be read, for one that is written twice, and for two of which neither is
-    more specific where both fit.
+    Raises ``UsageError`` for a key that cannot be read, for two equal patterns, and for two patterns that fit the same
+    tool without one being more specific.
     """
 
     def __init__(self, tools: Mapping[ToolKey, T]) -> None:
-        self._values: dict[Pattern, T] = {}
+        self._values: dict[ToolPattern, T] = {}
         for key, value in tools.items():
             for pattern in _read_key(key):
                 if any(pattern.covers(other) and other.covers(pattern) for other in self._values):
@@ -122,74 +128,92 @@ class ToolPatterns(Generic[T]):
                 self._values[pattern] = value
         self._check_overlaps()
 
-    def list(self) -> tuple[tuple[Pattern, T], ...]:
-        """Return every pattern and what is written for it."""
+    def list(self) -> tuple[tuple[ToolPattern, T], ...]:
+        """List every pattern with its value."""
         return tuple(self._values.items())
 
     def find(self, tool: str, server: str | None) -> MatchedTool[T] | None:
-        """Find what is written for a tool; ``None`` where nothing is, or what is written for another resembles it."""
-        if not _is_name(tool) or not (server is None or _is_name(server)):
+        """Find the most specific pattern that fits a tool, with its value.
+
+        Returns ``None`` if no pattern fits. Unless the pattern names exactly this tool, ``None`` is also returned for a
+        tool that calls other tools, and for a name that looks like a tool of a more specific pattern.
+        """
+        if not _is_valid_name(tool) or not (server is None or _is_valid_name(server)):
             return None
         fitting = [pattern for pattern in self._values if pattern.fits(tool, server)]
-        best = next((one for one in fitting if all(other.covers(one) for other in fitting)), None)
+        best = _find_most_specific(fitting)
         if best is None:
             return None
         if not best.is_exact:
-            if any(_fold(part) in _CALLS_TOOLS for part in _list_parts(tool)):
+            if any(_fold_name(suffix) in _CALLERS_OF_TOOLS for suffix in _list_suffixes(tool)):
                 return None
-            # Else `Delete_x`, or `fs__delete_x`, would be checked as any tool, by the laxest gate there is.
-            stricter = [
+            # Otherwise `Delete_x`, or `fs__delete_x`, would be checked like any tool, perhaps by a laxer gate than the
+            # one of `delete_*`.
+            more_specific = [
                 pattern
                 for pattern in self._values
                 if pattern not in fitting and (best.covers(pattern) or len(pattern.tool.text) > len(best.tool.text))
             ]
-            if any(pattern.resembles(tool, server) for pattern in stricter):
+            if any(pattern.resembles(tool, server) for pattern in more_specific):
                 return None
         return MatchedTool(best, self._values[best])
 
     def fits(self, tool: str, server: str | None) -> bool:
-        """Return whether anything is written for a tool."""
+        """Return whether ``find`` finds a value for a tool."""
         return self.find(tool, server) is not None
 
     def _check_overlaps(self) -> None:
-        """Raise ``UsageError`` where two patterns fit the same tools, and neither is the more specific.
+        """Raise ``UsageError`` for two patterns that fit the same tools without one being more specific.
 
-        A third pattern for exactly these tools settles it.
+        A third pattern for exactly the tools that both fit is more specific than both, and settles it.
         """
         patterns = list(self._values)
-        for one in patterns:
-            for other in patterns:
-                if not _covers_server(one.server, other.server) or not other.tool.covers(one.tool):
+        for first in patterns:
+            for second in patterns:
+                # Only where the first one fits more servers, and the second one more names.
+                if not _covers_server(first.server, second.server) or not second.tool.covers(first.tool):
                     continue
-                # One names more servers, the other more tools. Both fit the tools of this one, which has to be written.
-                shared = Pattern(other.server, one.tool, "")
+                shared = ToolPattern(second.server, first.tool, "")
                 if not any(pattern.covers(shared) and shared.covers(pattern) for pattern in patterns):
                     raise UsageError(
-                        f"tools have {show(one.key)} and {show(other.key)}, and both fit {_write_pattern(shared)}; "
+                        f"tools have {show(first.key)} and {show(second.key)}, and both fit {_write_pattern(shared)}; "
                         "write for that one too what checks it"
                     )
 
 
-def _read_key(key: ToolKey) -> list[Pattern]:
-    """Read a key as one pattern for each name between ``|``; a text is of the agent's own tools, ``*`` alone of all.
+def _find_most_specific(fitting: list[ToolPattern]) -> ToolPattern | None:
+    """Find the pattern that every other one of some patterns covers; ``None`` if there is no such pattern."""
+    for candidate in fitting:
+        if all(pattern.covers(candidate) for pattern in fitting):
+            return candidate
+    return None
 
-    Raises ``UsageError``.
+
+def _read_key(key: ToolKey) -> list[ToolPattern]:
+    """Read a key as patterns, one for each name between ``|``.
+
+    A text is for tools without a server, except for ``*`` alone, which is for all tools. A pair is for a server and its
+    tools. Raises ``UsageError`` for any other key.
     """
     if isinstance(key, str):
         for text in key.split("|"):
             _check_own_name(text.strip())
-        words = [_read_word(text.strip(), key) for text in key.split("|")]
-        return [Pattern(_ANY if word == Word("", is_prefix=True) else _OWN, word, key) for word in words]
+        tools = [_read_name_pattern(text.strip(), key) for text in key.split("|")]
+        every_name = NamePattern("", is_prefix=True)
+        return [ToolPattern(_ANY_SERVER if tool == every_name else _NO_SERVER, tool, key) for tool in tools]
     if isinstance(key, tuple) and len(key) == 2 and all(isinstance(part, str) for part in key):
-        server = _read_word(key[0], key)
-        return [Pattern(server, _read_word(text.strip(), key), key) for text in key[1].split("|")]
+        server = _read_name_pattern(key[0], key)
+        return [ToolPattern(server, _read_name_pattern(text.strip(), key), key) for text in key[1].split("|")]
     raise UsageError(f"tools are named by a text, or by a server and a tool, got {show(key)}", argument="tools")
 
 
 def _check_own_name(text: str) -> None:
-    """Raise ``UsageError`` for a tool of MCP as harnesses write it: a call of it comes with server and tool apart."""
-    if text.startswith(_JOINED):
-        server, _, tool = text.removeprefix(_JOINED).partition("__")
+    """Raise ``UsageError`` for an MCP tool in a harness's form (``mcp__server__tool``).
+
+    No call has such a name: its server and its tool are separate.
+    """
+    if text.startswith(_MCP_PREFIX):
+        server, _, tool = text.removeprefix(_MCP_PREFIX).partition("__")
         server, tool = (server or "*", tool or "*")
         raise UsageError(
             f"{show(text)} is how a harness writes a tool of MCP, and no call has that name; write "
@@ -198,46 +222,59 @@ def _check_own_name(text: str) -> None:
         )
 
 
-def _read_word(text: str, key: ToolKey) -> Word:
-    """Read a name; with ``*`` at its end it is the beginning of names. Raises ``UsageError`` for any other form."""
+def _read_name_pattern(text: str, key: ToolKey) -> NamePattern:
+    """Read a name, or a prefix with ``*`` after it, as a pattern. Raises ``UsageError`` for any other form."""
     name = text.removesuffix("*")
-    is_readable = (name == "" or _is_name(name)) and not any(character in "*?[" for character in name)
+    is_readable = (name == "" or _is_valid_name(name)) and not any(character in "*?[" for character in name)
     if not text or not is_readable:
         raise UsageError(
             f"a tool is named by its name or, with * at the end, by how it begins, in printable ASCII; got {show(key)}",
             argument="tools",
         )
-    return Word(name, is_prefix=text.endswith("*"))
+    return NamePattern(name, is_prefix=text.endswith("*"))
 
 
-def _is_name(name: str) -> bool:
+def _is_valid_name(name: str) -> bool:
+    """Return whether a name is short printable ASCII without blanks at its ends."""
     is_short = 0 < len(name) <= _LONGEST_NAME
     return is_short and name.isascii() and name.isprintable() and name == name.strip()
 
 
-def _list_parts(tool: str) -> list[str]:
-    """List a name, and what stands in it behind each separator, as clients write a server before it."""
+def _list_suffixes(tool: str) -> list[str]:
+    """List a name, and its rest after each separator, because clients write the server before the tool."""
     return [tool, *[tool[match.end() :] for match in _SEPARATORS.finditer(tool)]]
 
 
-def _get_word(server: Word | str) -> Word:
-    return server if isinstance(server, Word) else Word("", is_prefix=True)
+def _get_server_pattern(server: NamePattern | str) -> NamePattern:
+    """Return the pattern of a server; one that fits every name for ``_NO_SERVER`` and ``_ANY_SERVER``."""
+    return server if isinstance(server, NamePattern) else NamePattern("", is_prefix=True)
 
 
-def _covers_server(one: Word | str, other: Word | str) -> bool:
-    if one in (_ANY, other):
+def _covers_server(first: NamePattern | str, second: NamePattern | str) -> bool:
+    """Return whether the first pattern of servers fits every server that the second one fits."""
+    if first in (_ANY_SERVER, second):
         return True
-    return isinstance(one, Word) and isinstance(other, Word) and one.covers(other)
+    return isinstance(first, NamePattern) and isinstance(second, NamePattern) and first.covers(second)
 
 
-def _write_pattern(pattern: Pattern) -> str:
-    tool = pattern.tool.text + "*" * pattern.tool.is_prefix
-    if not isinstance(pattern.server, Word):
+def _write_pattern(pattern: ToolPattern) -> str:
+    """Write a pattern as its key would be written, for messages."""
+    tool = _write_name(pattern.tool)
+    if not isinstance(pattern.server, NamePattern):
         return show(tool)
-    return show((pattern.server.text + "*" * pattern.server.is_prefix, tool))
+    return show((_write_name(pattern.server), tool))
 
 
-def _fold(name: str) -> str:
-    """Fold a name: no case, a capital within it begins a word, and whatever is no letter or digit is one underscore."""
-    words = _OTHERS.sub("_", _CAPITALS.sub("_", name).casefold())
-    return words.removeprefix("_").translate(_ALIKE)
+def _write_name(pattern: NamePattern) -> str:
+    """Write a pattern of names, with ``*`` after a prefix."""
+    return f"{pattern.text}*" if pattern.is_prefix else pattern.text
+
+
+def _fold_name(name: str) -> str:
+    """Fold a name so that names that look alike become equal.
+
+    A capital within it begins a word, words are separated by one underscore, case is ignored, and 0 and o, and 1, i and
+    l, are the same.
+    """
+    words = _NO_LETTERS.sub("_", _CAPITALS.sub("_", name).casefold())
+    return words.removeprefix("_").translate(_LOOKALIKES)

@@ -1,6 +1,6 @@
-"""Calls that people approved and of which no record says that they were made: after a crash, nobody knows.
+"""Unfinished calls: people approved them, and no entry of the ledger says that they were made, as after a crash.
 
-Such a call is not made again by itself, because it may have run. It is listed instead, for people who can look.
+Such a call is not repeated automatically, because it may have run. It is listed for people who can find out.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
 AT_WORK = 600.0
-"""Seconds for which an approved call counts as one that is being made."""
+"""Seconds after its approval was used for which a call counts as still running."""
 
 CONTENT = "content"
-"""The ``kind`` of a text that was checked like a call: nobody reports whether it was used."""
+"""The ``kind`` of a text that was checked like a call, and of which no entry says later that it was used."""
 
-_LONGEST = 200
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,8 @@ class UnfinishedCall:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the members as plain data."""
-        named = {"seq": self.seq, "at": self.at.isoformat(), "run": self.run_id, "call": self.call_id}
-        return {**named, "tool": self.tool, "server": self.server, "approval": self.approval_id}
+        members = {"seq": self.seq, "at": self.at.isoformat(), "run": self.run_id, "call": self.call_id}
+        return {**members, "tool": self.tool, "server": self.server, "approval": self.approval_id}
 
 
 async def list_unfinished_calls(
@@ -54,37 +54,40 @@ async def list_unfinished_calls(
 ) -> tuple[UnfinishedCall, ...]:
     """List calls that people approved and of which no entry says that they were made, the oldest first.
 
-    ``run`` and ``since`` leave out others; calls that were allowed in the last ``at_work`` seconds are left out too,
-    because they may be at work. Raises ``UsageError`` where there is no ledger, and ``LedgerError``.
+    Only calls of ``run`` and calls that were allowed ``since`` a time are listed (``None``: all). Calls that were
+    allowed in the last ``at_work`` seconds are left out, because they may be running. Raises ``UsageError`` if there is
+    no ledger, and ``LedgerError``.
     """
     until = datetime.now(UTC) - timedelta(seconds=at_work)
-    allowed: dict[str, UnfinishedCall] = {}
+    calls_by_decision: dict[str, UnfinishedCall] = {}
     async for entry in ledger.query(kind="decision", run=run, since=since, until=until):
-        call = _read_allowed(entry)
+        call = _read_approved_call(entry)
         if call is not None:
-            allowed[str((entry.payload or {}).get("id"))] = call
-    if not allowed:
+            calls_by_decision[str((entry.payload or {}).get("id"))] = call
+    if not calls_by_decision:
         return ()
-    started = min(call.seq for call in allowed.values())
-    passed: dict[tuple[object, ...], str] = {}
-    """The decision by which each call was let pass, for hooks, which hear of the call again when it was made."""
-    async for entry in ledger.query(kind=CALL_PASSED, run=run, after=started):
+    first_seq = min(call.seq for call in calls_by_decision.values())
+    # A hook records that it let a call pass, with the decision, and later that the call was made, without it.
+    decision_by_call: dict[tuple[object, ...], str] = {}
+    async for entry in ledger.query(kind=CALL_PASSED, run=run, after=first_seq):
         decision = (entry.payload or {}).get("decision")
-        if decision in allowed:
-            passed[_identify_call(entry)] = decision
+        if decision in calls_by_decision:
+            decision_by_call[_identify_call(entry)] = decision
     for kind in (CALL_RAN, CALL_UNCHECKED):
-        async for entry in ledger.query(kind=kind, run=run, after=started):
-            allowed.pop(str((entry.payload or {}).get("decision") or passed.get(_identify_call(entry))), None)
-    return tuple(allowed.values())
+        async for entry in ledger.query(kind=kind, run=run, after=first_seq):
+            made_by = (entry.payload or {}).get("decision") or decision_by_call.get(_identify_call(entry))
+            calls_by_decision.pop(str(made_by), None)
+    return tuple(calls_by_decision.values())
 
 
 def _identify_call(entry: Entry) -> tuple[object, ...]:
+    """Return run, call and subject of an entry, which are the same when a call is let pass and when it was made."""
     payload = entry.payload or {}
     return payload.get("run"), payload.get("call"), entry.subject
 
 
-def _read_allowed(entry: Entry) -> UnfinishedCall | None:
-    """Read a decision by which the approval of a call was used; ``None`` for any other."""
+def _read_approved_call(entry: Entry) -> UnfinishedCall | None:
+    """Read the call from a decision that used the approval of a call; ``None`` for any other decision."""
     payload = entry.payload or {}
     metadata, approval = payload.get("metadata"), payload.get("approval_id")
     run = find_run(metadata)
@@ -98,12 +101,13 @@ def _read_allowed(entry: Entry) -> UnfinishedCall | None:
         seq=entry.seq,
         at=entry.at,
         run_id=run,
-        call_id=_read_name(call.get("call_id")),
-        tool=_read_name(call.get("tool")) or "",
-        server=_read_name(call.get("server")),
+        call_id=_read_text(call.get("call_id")),
+        tool=_read_text(call.get("tool")) or "",
+        server=_read_text(call.get("server")),
         approval_id=str(approval),
     )
 
 
-def _read_name(value: object) -> str | None:
-    return flatten(value, _LONGEST) if isinstance(value, str) and value else None
+def _read_text(value: object) -> str | None:
+    """Return a text in one short line; ``None`` for an empty one, and for any other value."""
+    return flatten(value, _LONGEST_NAME) if isinstance(value, str) and value else None

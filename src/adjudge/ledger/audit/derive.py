@@ -24,7 +24,7 @@ from adjudge.ledger.audit.entry import (
     Finding,
     Findings,
 )
-from adjudge.ledger.audit.findings import describe, is_judged, is_undecided, list_findings, make_loose_finding
+from adjudge.ledger.audit.findings import describe_item, is_judged, is_undecided, list_findings, make_loose_finding
 from adjudge.ledger.audit.gather import AuditSelection, Evidence, JudgedItem
 from adjudge.ledger.audit.opinion import Opinion, choose_opinion
 from adjudge.ledger.entry import Head, format_time
@@ -42,7 +42,7 @@ OBJECTIVES = "Whether anything went through that should not have, and whether ev
 
 _MOST_VALUES = 5_000
 
-_DEEPEST = 20
+_MOST_DEPTH = 20
 """The size of the one result that a report may hold, in values and levels; a larger one is looked up in the ledger."""
 
 
@@ -110,13 +110,14 @@ async def derive_audit(
 def make_audit(
     evidence: Evidence, verification: Verification, *, objectives: str, scope: tuple[str, ...]
 ) -> AuditEntry:
-    """Make the audit of the evidence, with the rule's opinion; pure."""
+    """Make an audit report of the collected evidence, with the opinion that ``choose_opinion`` gives. Pure."""
     items = evidence.list_items()
-    findings = _list_found(evidence, verification, items)
-    counts = Findings(**{name: sum(each.severity == name for each in findings) for name in SEVERITIES})
+    findings = _list_all_findings(evidence, verification, items)
+    counts = Findings(**{name: sum(finding.severity == name for finding in findings) for name in SEVERITIES})
     basis = _make_basis(evidence, verification, items)
-    with_findings = {each.seq for each in findings}
-    listed = sorted(items, key=lambda each: (each.seq not in with_findings, each.seq))[:MOST_LISTED]
+    seqs_with_findings = {finding.seq for finding in findings}
+    # Items with findings come first.
+    listed_items = sorted(items, key=lambda item: (item.seq not in seqs_with_findings, item.seq))[:MOST_LISTED]
     return AuditEntry(
         objectives=objectives,
         scope=scope,
@@ -129,9 +130,9 @@ def make_audit(
         ),
         findings=counts,
         rule_results=_list_rule_results(items),
-        judge_result=_read_one(evidence.find_whole()),
+        judge_result=_read_single_result(evidence.find_single_result()),
         found=tuple(findings[:MOST_LISTED]),
-        judged=tuple(describe(each) for each in listed),
+        judged=tuple(describe_item(item) for item in listed_items),
         basis=basis,
     )
 
@@ -156,7 +157,9 @@ async def record_opinion(ledger: Ledger, audit: AuditEntry) -> int:
 
 def _make_basis(evidence: Evidence, verification: Verification, items: Sequence[JudgedItem]) -> AuditBasis:
     """Make the basis of an audit: what was verified, looked at and counted."""
-    lost = sum(each.code == "erased" and each.kind in {"result", "decision"} for each in evidence.list_loose())
+    erased_count = sum(
+        entry.code == "erased" and entry.kind in {"result", "decision"} for entry in evidence.list_loose_entries()
+    )
     return AuditBasis(
         verified=verification.valid,
         head=verification.head,
@@ -167,37 +170,40 @@ def _make_basis(evidence: Evidence, verification: Verification, items: Sequence[
         entries=evidence.entries,
         first=evidence.first,
         last=evidence.last,
-        # What was erased was judged, and by now nobody can say how: else erasing would be a way to a better opinion.
-        judged=sum(is_judged(each) for each in items) + lost,
-        undecided=sum(is_undecided(each) for each in items) + lost,
+        # An erased result or decision counts as judged and undecided: else erasing would be a way to a better opinion.
+        judged=sum(is_judged(item) for item in items) + erased_count,
+        undecided=sum(is_undecided(item) for item in items) + erased_count,
         gate=evidence.selection.gate,
         execution=evidence.selection.execution,
         subject=evidence.selection.subject,
     )
 
 
-def _list_found(evidence: Evidence, verification: Verification, items: Iterable[JudgedItem]) -> list[Finding]:
-    """List all findings, gravest first."""
-    findings = [finding for judged in items for finding in list_findings(judged)]
-    findings += [make_loose_finding(loose, verification.erased) for loose in evidence.list_loose()]
+def _list_all_findings(evidence: Evidence, verification: Verification, items: Iterable[JudgedItem]) -> list[Finding]:
+    """List all findings, gravest first: about judged items, about other entries, and about a changed ledger."""
+    findings = [finding for item in items for finding in list_findings(item)]
+    findings += [make_loose_finding(entry, verification.erased) for entry in evidence.list_loose_entries()]
     if not verification.valid:
         severity = SEVERITY_OF["ledger_changed"]
         findings.append(
             Finding(severity=severity, code="ledger_changed", detail=verification.detail, seq=verification.seq)
         )
-    return sorted(findings, key=lambda judged: (SEVERITIES.index(judged.severity), judged.seq or 0))
+    return sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), finding.seq or 0))
 
 
 def _list_rule_results(items: Iterable[JudgedItem]) -> tuple[RuleResult, ...]:
-    """List the results of rules, those that failed first, each with the place of its entry."""
-    placed_rules = [(rule, judged.seq) for judged in items for rule in judged.facts.rules]
-    placed_rules.sort(key=lambda pair: (pair[0].passed, pair[1]))
-    return tuple(replace(rule, metadata={"ledger_seq": seq}) for rule, seq in placed_rules[:MOST_LISTED])
+    """List the results of rules, failed ones first, each with the place of its entry in ``ledger_seq``."""
+    rules_with_seq = [(rule, item.seq) for item in items for rule in item.facts.rules]
+    rules_with_seq.sort(key=lambda pair: (pair[0].passed, pair[1]))
+    return tuple(replace(rule, metadata={"ledger_seq": seq}) for rule, seq in rules_with_seq[:MOST_LISTED])
 
 
-def _read_one(recorded: Mapping[str, Any] | None) -> JudgeResult | None:
-    """Read the result, where there is exactly one and it is of a size for a report."""
-    if recorded is None or not _fits(recorded):
+def _read_single_result(recorded: Mapping[str, Any] | None) -> JudgeResult | None:
+    """Read the recorded result that the report shows.
+
+    ``None`` if there is not exactly one, if it is too large for a report, or if it cannot be read.
+    """
+    if recorded is None or not _is_small_enough(recorded):
         return None
     try:
         return read_result(recorded)
@@ -205,21 +211,22 @@ def _read_one(recorded: Mapping[str, Any] | None) -> JudgeResult | None:
         return None
 
 
-def _fits(value: object) -> bool:
-    """Return whether a value is small enough to be written again: in members, depth and length of its texts."""
+def _is_small_enough(value: object) -> bool:
+    """Return whether a value is small enough for a report: by its members, its depth, and the length of its texts."""
     to_check: list[tuple[Any, int]] = [(value, 0)]
     count = 0
     while to_check:
         member, depth = to_check.pop()
         count += 1
-        if count > _MOST_VALUES or depth > _DEEPEST or (isinstance(member, str) and len(member) > 100_000):
+        if count > _MOST_VALUES or depth > _MOST_DEPTH or (isinstance(member, str) and len(member) > 100_000):
             return False
-        inner = member.values() if isinstance(member, dict) else member if isinstance(member, list) else ()
-        to_check += [(member_of, depth + 1) for member_of in inner]
+        children = member.values() if isinstance(member, dict) else member if isinstance(member, list) else ()
+        to_check += [(child, depth + 1) for child in children]
     return True
 
 
 def _describe_scope(selection: AuditSelection) -> tuple[str, ...]:
+    """Describe what an audit is limited to, one text for each limit, such as ``gate checkout``."""
     names = ("gate", "execution", "subject", "since", "until")
-    choices = tuple(f"{name} {getattr(selection, name)}" for name in names if getattr(selection, name) is not None)
-    return choices or ("the whole ledger",)
+    limits = tuple(f"{name} {getattr(selection, name)}" for name in names if getattr(selection, name) is not None)
+    return limits or ("the whole ledger",)

@@ -85,7 +85,8 @@ Became = Literal["let through", "approved", "stopped", "pending", "unknown"]
 MOST_LISTED = 1_000
 """Findings, things judged and rule results that one report lists; the numbers count all of them."""
 
-_LARGEST = 2**53 - 1
+_LARGEST_EXACT = 2**53 - 1
+"""The largest integer that every reader of JSON reads exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,7 @@ class Findings:
     def __post_init__(self) -> None:
         for severity in fields(self):
             count = getattr(self, severity.name)
-            if type(count) is not int or not 0 <= count <= _LARGEST:
+            if type(count) is not int or not 0 <= count <= _LARGEST_EXACT:
                 raise UsageError(f"findings are counted from 0 up; got {clean(repr(count)[:40])} {severity.name} ones")
 
     def to_dict(self) -> dict[str, Any]:
@@ -271,7 +272,7 @@ class AuditEntry:
     @property
     def computed_opinion(self) -> Opinion | None:
         """The rule's opinion, even if a person gave another; ``None`` if not derived from a ledger."""
-        return choose_opinion(**_list_counts(self, self.basis)) if self.basis is not None else None
+        return choose_opinion(**_list_opinion_arguments(self, self.basis)) if self.basis is not None else None
 
     def explain(self) -> str:
         """Explain the opinion in one line: what, by whom, and why."""
@@ -281,7 +282,8 @@ class AuditEntry:
         return f"{self.opinion}: {self._explain_rule()}" if self.basis is not None else self.opinion
 
     def _explain_rule(self) -> str:
-        return explain_opinion(**_list_counts(self, self.basis)) if self.basis is not None else ""
+        """Explain the opinion that the rule gives; empty for an audit that was not derived from a ledger."""
+        return explain_opinion(**_list_opinion_arguments(self, self.basis)) if self.basis is not None else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this audit as plain data, as a ledger would record it; ``read_audit`` reads it back.
@@ -289,27 +291,33 @@ class AuditEntry:
         Integers beyond 2^53 and half surrogate pairs, in metadata and results, become text. Raises ``UsageError``
         for more than 10 MB.
         """
-        # Not by the codec: it is written as a ledger's payload, whose limits on numbers and size it has to meet.
+        # Encoded as a ledger's payload, not by ``write_record``: it has to meet a payload's limits on numbers and size.
         members: dict[str, Any] = {"schema": self.schema}
         members |= {member.name: to_plain(getattr(self, member.name)) for member in fields(self)}
         members["created_at"] = self.created_at.astimezone(UTC).isoformat()
         members["computed_opinion"] = self.computed_opinion
-        written: dict[str, Any] = _reorder(json.loads(encode_payload(members), parse_int=_read_integer), members)
-        return written
+        encoded: dict[str, Any] = _reorder_members(
+            json.loads(encode_payload(members), parse_int=_read_integer), members
+        )
+        return encoded
 
 
 def _read_integer(digits: str) -> int | float:
-    # An integer beyond 2^53 would stand there as text: this is a number with a point, written without one.
-    return int(digits) if len(digits) < 16 or abs(int(digits)) <= _LARGEST else float(digits)
+    """Read the digits of a number without a point in a payload: as an integer, or as a float beyond 2^53."""
+    # A payload has larger integers as text, so digits beyond 2^53 are those of a float that was written without point.
+    return int(digits) if len(digits) < 16 or abs(int(digits)) <= _LARGEST_EXACT else float(digits)
 
 
-def _reorder(read: Any, like: Any) -> Any:
-    """Put the members of data in the order of another form of it."""
-    if isinstance(read, list) and isinstance(like, list):
-        return [_reorder(member, other) for member, other in zip(read, like, strict=True)]
-    if isinstance(read, dict) and isinstance(like, dict) and read.keys() == like.keys():
-        return {name: _reorder(read[name], member) for name, member in like.items()}
-    return read
+def _reorder_members(value: Any, model: Any) -> Any:
+    """Put the members of ``value``, and those in them, into the order that they have in ``model``.
+
+    A part of another form than in ``model`` is returned as it is.
+    """
+    if isinstance(value, list) and isinstance(model, list):
+        return [_reorder_members(member, model_member) for member, model_member in zip(value, model, strict=True)]
+    if isinstance(value, dict) and isinstance(model, dict) and value.keys() == model.keys():
+        return {name: _reorder_members(value[name], model_member) for name, model_member in model.items()}
+    return value
 
 
 def _check_types(entry: AuditEntry) -> None:
@@ -328,6 +336,7 @@ def _check_types(entry: AuditEntry) -> None:
 
 
 def _check_time(moment: datetime) -> None:
+    """Raise ``UsageError`` for a time without a zone, or one that UTC has no form for."""
     if moment.utcoffset() is None:
         raise UsageError(f"a time needs a zone, got {moment.isoformat()}; use datetime.now(timezone.utc)")
     try:
@@ -337,9 +346,9 @@ def _check_time(moment: datetime) -> None:
 
 
 def _check_opinion(entry: AuditEntry) -> None:
-    """Raise ``UsageError`` for an opinion that neither the rule nor a named person with a reason gives."""
-    is_given, rule_opinion = entry.opinion_by is not None, entry.computed_opinion
-    if is_given != bool(entry.reason.strip()) or (entry.opinion_by is not None and not entry.opinion_by.strip()):
+    """Raise ``UsageError`` for an opinion that the rule does not give, unless a named person gives it with a reason."""
+    is_by_person, rule_opinion = entry.opinion_by is not None, entry.computed_opinion
+    if is_by_person != bool(entry.reason.strip()) or (entry.opinion_by is not None and not entry.opinion_by.strip()):
         raise UsageError("another opinion than the rule's needs both a person, opinion_by, and that person's reason")
     doubt = None if entry.opinion_by is None else explain_doubtful_name(entry.opinion_by)
     if doubt is not None:
@@ -350,9 +359,9 @@ def _check_opinion(entry: AuditEntry) -> None:
         )
     if rule_opinion is None:
         return
-    # Held here, no report, read from a file or made by code to come, says better of a ledger than the rule does
+    # Checked in the type, so that no audit, read from a file or made by any code, has another opinion than the rule's
     # without a person's name under it.
-    if not is_given and entry.opinion != rule_opinion:
+    if not is_by_person and entry.opinion != rule_opinion:
         raise UsageError(
             f"the rule says {rule_opinion} of these findings, not {entry.opinion}; name who says so, and why"
         )
@@ -361,10 +370,10 @@ def _check_opinion(entry: AuditEntry) -> None:
         raise UsageError(f"the ledger does not verify, so nobody can give an opinion of {entry.opinion}: disclaim it")
 
 
-def _list_counts(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
-    """List the numbers by which the rule chooses an opinion."""
-    counted = {"critical": entry.findings.critical, "major": entry.findings.major}
-    return {**counted, "judged": basis.judged, "undecided": basis.undecided, "verified": basis.verified}
+def _list_opinion_arguments(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
+    """Return the arguments with which ``choose_opinion`` and ``explain_opinion`` are called for an audit."""
+    counts = {"critical": entry.findings.critical, "major": entry.findings.major}
+    return {**counts, "judged": basis.judged, "undecided": basis.undecided, "verified": basis.verified}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,13 +406,13 @@ class AuditQuery:
     """The latest time at which it was made."""
 
     def __post_init__(self) -> None:
-        # A word that no audit has would find nothing, and "no adverse audit" is what somebody reads out of that.
+        # A misspelled opinion would find nothing, which somebody would take for "there is no adverse audit".
         for opinion in self._opinions or ():
             check_choice("opinion", opinion, OPINIONS)
         for name in ("min_critical", "min_major"):
-            least = getattr(self, name)
-            if least is not None:
-                check_whole_number(name, least, least=0)
+            minimum = getattr(self, name)
+            if minimum is not None:
+                check_whole_number(name, minimum, least=0)
         for name in ("since", "until"):
             moment = getattr(self, name)
             if moment is not None and (not isinstance(moment, datetime) or moment.utcoffset() is None):
@@ -428,5 +437,6 @@ class AuditQuery:
         for name in ("agent_id", "execution_id"):
             if getattr(self, name) is not None and getattr(self, name) != getattr(entry, name):
                 return False
-        early = self.since is not None and entry.created_at < self.since
-        return not early and (self.until is None or entry.created_at <= self.until)
+        is_too_early = self.since is not None and entry.created_at < self.since
+        is_too_late = self.until is not None and entry.created_at > self.until
+        return not is_too_early and not is_too_late

@@ -76,39 +76,42 @@ class AnthropicBatches:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of address and key."""
+        """SHA-256 of address and key: jobs are visible only to the account that created them."""
         return self._wire.access.digest
 
     def render_line(self, name: str, request: Request) -> bytes:
-        """One element of ``requests``."""
+        """Render a request, under an id, as one element of the ``requests`` of a creation."""
         return b'{"custom_id":%b,"params":' % msgspec.json.encode(name) + self._model.render_body(request) + b"}"
 
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
-        """Return no file: the requests go into the creation."""
+        """Upload nothing and return an empty file name: the requests are part of the creation."""
         del lines, label
         return ""
 
     async def create(self, file: str, lines: Sequence[bytes], label: str) -> Job:
-        """Create the job, with exactly one request."""
-        del file, label
+        """Create the job of these lines, with exactly one HTTP request: a second could create another job."""
+        del file, label  # nothing was uploaded, and the API keeps no label
         body = b'{"requests":[' + b",".join(lines) + b"]}"
         return _make_job(await self._wire.create(self._url, body, _Batch))
 
     async def fetch_job(self, name: str) -> Job:
-        """A job as it is now."""
+        """Return a job as it is now."""
         return _make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
 
     async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
-        """Read the results; ``ended`` is the only end there is, and each row says what became of its request."""
-        # Not from results_url: the key goes to the address that was asked for, and to no other that an answer names.
+        """Hand each line of the results to ``take``; return how many lines could not be read.
+
+        The only end of a batch is ``ended``, and each line says what became of its request.
+        """
+        # Not from results_url: the key goes only to the configured address, and to no other that an answer names.
         return await self._wire.read_lines([f"{self._url}/{job.id}/results"], _read_line, take)
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
-        """Every job that was created after a time, newest first, page by page."""
+        """List every job that was created after a time, newest first, page by page."""
         return await self._wire.list_jobs(self._url, JobPage[_Batch], _make_job, cursor="after_id", since=since)
 
     async def cancel(self, name: str) -> None:
-        """Ask for the end of a job."""
+        """Ask the provider to end a job."""
         await self._wire.send_free(f"{self._url}/{name}/cancel", b"")
 
     async def aclose(self) -> None:
@@ -117,7 +120,7 @@ class AnthropicBatches:
 
 
 def _make_job(batch: _Batch) -> Job:
-    """Make the job of a batch; a word that is not known is taken for ``waiting``."""
+    """Make the job of Anthropic's description; a status that is not known is taken for ``waiting``."""
     counts = batch.request_counts or _Counts()
     return Job(
         id=batch.id,
@@ -132,20 +135,24 @@ def _make_job(batch: _Batch) -> Job:
 
 
 def _read_line(line: bytes) -> ResultLine:
-    """Read what became of a request; an error is classified by its type.
+    """Read what became of a request from a line of the results; an error is classified by its type.
 
     Raises ``ValueError`` for a line that cannot be read.
     """
     row = _DECODER.decode(line)
-    kind, name = row.result.type, row.custom_id
-    if kind == "succeeded":
-        return ResultLine(id=name, kind="reply", body=bytes(row.result.message))
-    if kind == "expired":
-        return ResultLine(id=name, kind="again", name="expired", message="not run within a day")
-    if kind == "canceled":
-        return ResultLine(id=name, kind="never", name="cancelled", message="the batch was cancelled before it was run")
+    result_type, request_id = row.result.type, row.custom_id
+    if result_type == "succeeded":
+        return ResultLine(id=request_id, kind="reply", body=bytes(row.result.message))
+    if result_type == "expired":
+        return ResultLine(id=request_id, kind="again", name="expired", message="not run within a day")
+    if result_type == "canceled":
+        return ResultLine(
+            id=request_id, kind="never", name="cancelled", message="the batch was cancelled before it was run"
+        )
     body = bytes(row.result.error)
     error = _ERROR.decode(body)
-    fault = (error.error if error is not None else None) or _Fault()
-    fault_name = fault.type or kind
-    return ResultLine(id=name, kind=classify(name=fault_name), body=body, name=fault_name, message=fault.message or "")
+    problem = (error.error if error is not None else None) or _Fault()
+    error_name = problem.type or result_type
+    return ResultLine(
+        id=request_id, kind=classify(name=error_name), body=body, name=error_name, message=problem.message or ""
+    )

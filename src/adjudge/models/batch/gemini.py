@@ -37,9 +37,9 @@ _PHASES: Mapping[str, Phase] = {
     "EXPIRED": "ended",
 }
 
-_REASONS = {"EXPIRED": "expired", "CANCELLED": "cancelled", "FAILED": "failed"}
+_END_REASONS = {"EXPIRED": "expired", "CANCELLED": "cancelled", "FAILED": "failed"}
 
-_PREFIXES = ("BATCH_STATE_", "JOB_STATE_")
+_STATE_PREFIXES = ("BATCH_STATE_", "JOB_STATE_")
 
 
 class _Stats(msgspec.Struct, rename="camel"):
@@ -117,30 +117,30 @@ class GeminiBatches:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of address and key."""
+        """SHA-256 of address and key: jobs are visible only to the account that created them."""
         return self._wire.access.digest
 
     def render_line(self, name: str, request: Request) -> bytes:
-        """A line of the input file, with its newline."""
+        """Render a request, under an id, as a line of the input file, with its newline."""
         return b'{"key":%b,"request":' % msgspec.json.encode(name) + self._model.render_body(request) + b"}\n"
 
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
         """Upload the input file by the resumable protocol, in one piece; returns its name. Raises ``ModelError``."""
         body = b"".join(lines)
-        start = {
+        start_headers = {
             "X-Goog-Upload-Protocol": "resumable",
             "X-Goog-Upload-Command": "start",
             "X-Goog-Upload-Header-Content-Length": str(len(body)),
             "X-Goog-Upload-Header-Content-Type": "application/jsonl",
         }
         description = msgspec.json.encode({"file": {"displayName": label, "mimeType": "application/jsonl"}})
-        headers, _ = await self._wire.send_free(self._find_url("upload", "files"), description, start)
+        headers, _ = await self._wire.send_free(self._find_url("upload", "files"), description, start_headers)
         upload_url = headers.get("x-goog-upload-url", "")
-        ours = urlsplit(self._wire.access.base)
-        if urlsplit(upload_url)[:2] != ours[:2]:
-            # The key goes with the upload: not to whatever address an answer names.
+        expected_url = urlsplit(self._wire.access.base)
+        if urlsplit(upload_url)[:2] != expected_url[:2]:  # scheme and host
+            # The key is sent with the upload, so it must not go to another host that an answer names.
             raise ModelError(f"{self._wire.access.host} names another host to upload to; nothing was sent there")
-        # Once: an address for an upload that broke off takes no other from its beginning.
+        # Sent once: after an upload broke off, its address takes no new one from the beginning.
         upload_headers = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
         _, content = await self._wire.send_free(upload_url, body, upload_headers, most=1)
         try:
@@ -149,24 +149,27 @@ class GeminiBatches:
             raise ModelError(f"{self._wire.access.host} took a file and did not say its name") from None
 
     async def create(self, file: str, lines: Sequence[bytes], label: str) -> Job:
-        """Create the job of an uploaded file, with exactly one request."""
-        del lines
+        """Create the job of an uploaded file, with exactly one HTTP request: a second could create another job."""
+        del lines  # they are in the file
         model = self._model.model if "/" in self._model.model else f"models/{self._model.model}"
         body = {"batch": {"displayName": label, "inputConfig": {"fileName": file}}}
         url = f"{self._wire.access.base}/{model}:batchGenerateContent"
         return self._make_job(await self._wire.create(url, msgspec.json.encode(body), _Operation))
 
     async def fetch_job(self, name: str) -> Job:
-        """A job as it is now."""
+        """Return a job as it is now."""
         return self._make_job(await self._wire.read(f"{self._wire.access.base}/{name}", _Operation))
 
     async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
-        """Read the file of responses; where a job has none, every request has the job's own reason."""
+        """Hand each line of the results to ``take``; return how many lines could not be read.
+
+        A job may have no file of results: then each of its requests ended for the job's own reason.
+        """
         urls = [f"{self._find_url('download', file)}:download?alt=media" for file in job.files]
         return await self._wire.read_lines(urls, _read_line, take)
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
-        """Every job that was created after a time, newest first, page by page to the end. Raises ``ModelError``."""
+        """List every job that was created after a time, newest first, page by page. Raises ``ModelError``."""
         listed: list[Job] = []
         after = ""
         for _ in range(MOST_PAGES):
@@ -179,7 +182,7 @@ class GeminiBatches:
         raise ModelError(f"{self._wire.access.host} lists jobs without end")
 
     async def cancel(self, name: str) -> None:
-        """Ask for the end of a job."""
+        """Ask the provider to end a job."""
         await self._wire.send_free(f"{self._wire.access.base}/{name}:cancel", b"{}")
 
     async def aclose(self) -> None:
@@ -187,25 +190,25 @@ class GeminiBatches:
         await self._wire.aclose()
 
     def _find_url(self, kind: str, path: str) -> str:
-        """Files are up- and downloaded beside the API: ``/upload/v1beta/files`` for ``/v1beta``."""
+        """Return the address of an upload or download, beside the API: ``/upload/v1beta/files`` for ``/v1beta``."""
         parts = urlsplit(self._wire.access.base)
         return f"{parts.scheme}://{parts.netloc}/{kind}{parts.path}/{path}"
 
     def _make_job(self, operation: _Operation) -> Job:
-        """Make the job of what the provider says of it."""
+        """Make the job of Gemini's description; a state that is not known is taken for ``waiting``."""
         metadata = operation.metadata or _Metadata()
-        word = metadata.state or "UNSPECIFIED"
-        for prefix in _PREFIXES:
-            word = word.removeprefix(prefix)
+        job_state = metadata.state or "UNSPECIFIED"
+        for prefix in _STATE_PREFIXES:
+            job_state = job_state.removeprefix(prefix)
         stats, output = metadata.batch_stats or _Stats(), metadata.output or _Output()
         done = (_read_count(stats.successful_request_count) or 0) + (_read_count(stats.failed_request_count) or 0)
         message = (operation.error.message or "") if operation.error is not None else ""
         return Job(
             id=operation.name,
-            word=word,
-            phase=_PHASES.get(word, "waiting"),
-            known=word in _PHASES,
-            reason=_REASONS.get(word, "lost"),
+            word=job_state,
+            phase=_PHASES.get(job_state, "waiting"),
+            known=job_state in _PHASES,
+            reason=_END_REASONS.get(job_state, "lost"),
             files=(output.responses_file,) if output.responses_file else (),
             done=done,
             total=_read_count(stats.request_count),
@@ -216,19 +219,21 @@ class GeminiBatches:
 
 
 def _read_line(line: bytes) -> ResultLine:
-    """Read a line of results: a reply, or an error with whether to ask again."""
+    """Read what became of a request from a line of the results. Raises ``ValueError`` for a line without an id."""
     row = _DECODER.decode(line)
-    name = row.key or (row.metadata.key if row.metadata is not None else None)
-    if name is None:
+    request_id = row.key or (row.metadata.key if row.metadata is not None else None)
+    if request_id is None:
         raise ValueError("a row without a key")
     if row.response:
-        return ResultLine(id=name, kind="reply", body=bytes(row.response))
+        return ResultLine(id=request_id, kind="reply", body=bytes(row.response))
     body = bytes(row.error) or b"{}"
     status = _STATUS.decode(body)
     # Codes are gRPC's here (3 invalid argument, 8 resource exhausted), and not those of HTTP.
     kind: Kind = "again" if status.code in AGAIN_CODES else classify(status=status.code)
-    return ResultLine(id=name, kind=kind, body=body, name=f"code {status.code}", message=status.message or "")
+    return ResultLine(id=request_id, kind=kind, body=body, name=f"code {status.code}", message=status.message or "")
 
 
 def _read_count(count: int | str | None) -> int | None:
-    return int(count) if isinstance(count, int) or (count is not None and count.isascii() and count.isdigit()) else None
+    """Read a count, which may be a number or its digits as text; ``None`` for anything else."""
+    is_number = isinstance(count, int) or (count is not None and count.isascii() and count.isdigit())
+    return int(count) if count is not None and is_number else None

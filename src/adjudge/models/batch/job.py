@@ -115,7 +115,7 @@ class BatchApi(Protocol):
 
     @property
     def labelled(self) -> bool:
-        """Return whether it keeps the label of a job, so that a job can be found by it."""
+        """True if the provider keeps the label of a job, so that a job can be found by it."""
         ...
 
     @property
@@ -124,11 +124,14 @@ class BatchApi(Protocol):
         ...
 
     def render_line(self, name: str, request: Request) -> bytes:
-        """A request as a line of a job, under an id of at most 64 of ``A-Za-z0-9_-``."""
+        """Render a request as a line of a job, under an id of at most 64 of the characters ``A-Za-z0-9_-``."""
         ...
 
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
-        """Upload lines; returns the file's name, empty where they go into the creation. May be repeated for free."""
+        """Upload the lines of a job and return the file's name. It costs nothing, and may be repeated.
+
+        The name is empty for a provider that takes the lines in the creation.
+        """
         ...
 
     async def create(self, file: str, lines: Sequence[bytes], label: str) -> Job:
@@ -136,18 +139,18 @@ class BatchApi(Protocol):
         ...
 
     async def fetch_job(self, name: str) -> Job:
-        """A job as it is now; raises ``ModelError``."""
+        """Return a job as it is now; raise ``ModelError`` where that fails."""
         ...
 
     async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
-        """Hand every line of the results to ``take``, in any order, perhaps twice; returns how many were unreadable.
+        """Hand every line of the results to ``take``, in any order, perhaps twice; return how many were unreadable.
 
         Raises ``ModelError`` when they could not be read to the end; then some lines may have been handed on.
         """
         ...
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
-        """Every job that was created after a time (seconds since 1970), with those on the last page."""
+        """List every job that was created after ``since``, in seconds since 1970; earlier ones may be among them."""
         ...
 
     async def cancel(self, name: str) -> None:
@@ -160,12 +163,14 @@ class BatchApi(Protocol):
 
 
 def has_reached(page: Sequence[Job], since: float) -> bool:
-    """Return whether a page of a list that begins with the newest job has reached those from before a time.
+    """Return whether a page of a list of jobs, newest first, ends before ``since``, so that later pages are not needed.
 
-    A list in another order is read to its end: a job that is overlooked is created, and paid for, once more.
+    False for a list in another order, or without times: it is read to its end, because a job that is overlooked would
+    be created, and paid for, once more.
     """
     times = [job.created_at for job in page if job.created_at is not None]
-    return len(times) == len(page) > 1 and times[0] > times[-1] and times[-1] < since
+    has_all_times = len(times) == len(page) > 1
+    return has_all_times and times[0] > times[-1] and times[-1] < since
 
 
 def read_time(text: str | None) -> float | None:
@@ -189,7 +194,7 @@ AGAIN_CODES = frozenset({4, 8, 10, 13, 14})
 
 
 def classify(*, status: int | None = None, name: str = "") -> Kind:
-    """Classify a line without a reply: ``again`` or ``never``."""
+    """Classify a request that has no reply, by the error's HTTP status and name: ask ``again``, or ``never``."""
     if name in AGAIN_NAMES:
         return "again"
     if status is not None and (status in AGAIN_STATUS or status >= 500):

@@ -22,10 +22,10 @@ LONGEST_LINE = 64 * 2**20
 
 
 class LineCutter:
-    """A file in pieces, handed on line by line.
+    """Cuts a file that arrives in pieces into lines, and hands each line to ``take``.
 
-    Only a newline (LF) ends a line. Text in JSON may hold U+2028, U+2029 and U+0085 as they are, and
-    ``str.splitlines`` cuts at each of them, in the middle of a reply.
+    Only a newline (LF) ends a line. Text in JSON may hold U+2028, U+2029 and U+0085 as they are, and ``str.splitlines``
+    cuts at each of them, in the middle of a reply.
     """
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
@@ -33,10 +33,10 @@ class LineCutter:
         self._remainder = bytearray()
 
     def feed(self, piece: bytes) -> None:
-        """Hand on the lines that end in a piece. Raises ``ValueError``."""
-        begin = max(len(self._remainder) - 1, 0)
+        """Add a piece of the file, and hand on the lines that end in it. Raises ``ValueError`` for too long a line."""
+        search_start = max(len(self._remainder) - 1, 0)
         self._remainder += piece
-        if self._remainder.find(b"\n", begin) < 0:
+        if self._remainder.find(b"\n", search_start) < 0:
             if len(self._remainder) > LONGEST_LINE:
                 raise ValueError("a line of the results is too long")
             return
@@ -47,7 +47,10 @@ class LineCutter:
                 self._take(line)
 
     def finish(self) -> bool:
-        """Hand on what follows the last newline; false where that is half a line, so that the file was cut."""
+        """Hand on the text after the last newline, if it is a whole line.
+
+        Returns false where it is a part of a line, which means that the file was cut off.
+        """
         remainder = bytes(self._remainder)
         if not remainder.strip():
             return True
@@ -62,25 +65,25 @@ class LineCutter:
 def split_by_limits(
     lines: Sequence[T], limits: Limits, measure: Callable[[T], int], tokens: int | None = None
 ) -> list[list[T]]:
-    """Split lines into as few parts as the limits allow, in their order; ``measure`` gives the bytes of one.
+    """Split lines into as few jobs as the limits allow, in their order.
 
-    ``tokens``, where given, is the most that a part may come to by ``count_tokens``. A line that is over a limit by
-    itself is a part of its own.
+    ``measure`` returns the bytes of a line. ``tokens``, if given, is the most that a job may have by ``count_tokens``.
+    A line that is over a limit by itself is alone in its job.
     """
-    most = int(limits.size * FILLED)
-    parts: list[list[T]] = []
+    most_bytes = int(limits.size * FILLED)
+    jobs: list[list[T]] = []
     size = 0
     for line in lines:
         length = measure(line)
-        full = not parts or len(parts[-1]) >= limits.requests or size + length > most
-        if full or (tokens is not None and count_tokens(size + length) > tokens):
-            parts.append([])
+        is_full = not jobs or len(jobs[-1]) >= limits.requests or size + length > most_bytes
+        if is_full or (tokens is not None and count_tokens(size + length) > tokens):
+            jobs.append([])
             size = 0
-        parts[-1].append(line)
+        jobs[-1].append(line)
         size += length
-    return parts
+    return jobs
 
 
 def count_tokens(size: int) -> int:
-    """About how many tokens so many bytes of requests are, by three bytes a token: more than there will be."""
+    """Estimate the tokens of so many bytes of requests, at three bytes a token: more than there will be."""
     return size // 3 + 1

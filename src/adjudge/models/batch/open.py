@@ -32,21 +32,21 @@ def _find_api(model: Model) -> Callable[[Any], BatchApi] | None:
         return AnthropicBatches
     if isinstance(model, Gemini):
         return GeminiBatches
-    if isinstance(model, OpenAICompatible) and model.place.provider.prefix in _OPENAI_LIKE:
+    if isinstance(model, OpenAICompatible) and model.endpoint.provider.prefix in _OPENAI_LIKE:
         return OpenAIBatches
     return None
 
 
 def open_batch_api(model: Model) -> BatchApi:
-    """The batch interface for a model; raises ``UsageError`` where there is none here, or no key."""
-    make = _find_api(model)
-    if make is None:
+    """Open the batch interface for a model; raise ``UsageError`` where there is none here, or no key."""
+    api_class = _find_api(model)
+    if api_class is None:
         raise _make_error(model)
-    return make(model)
+    return api_class(model)
 
 
 def knows_batches(model: Model) -> bool:
-    """Return whether there is a batch interface for a model here; no key is needed to know."""
+    """Return whether a model can be asked by batch here; its key is not looked for."""
     return _find_api(model) is not None
 
 
@@ -62,7 +62,7 @@ def has_batches(model: Model) -> TypeGuard[HttpModel]:
 
 
 def require_batches(model: Model) -> HttpModel:
-    """The model itself, if it can be asked by batch; raises ``UsageError`` for any other."""
+    """Return the model itself if it can be asked by batch; raise ``UsageError`` for any other."""
     if not has_batches(model):
         raise _make_error(model)
     return model

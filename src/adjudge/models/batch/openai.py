@@ -47,7 +47,7 @@ _PHASES: Mapping[str, Phase] = {
     "cancelled": "ended",
 }
 
-_REASONS = {"expired": "expired", "cancelled": "cancelled", "failed": "failed"}
+_END_REASONS = {"expired": "expired", "cancelled": "cancelled", "failed": "failed"}
 
 _QUEUE_CODES = frozenset({"token_limit_exceeded", "enqueued_token_limit_exceeded", "rate_limit_exceeded"})
 
@@ -110,21 +110,21 @@ class OpenAIBatches:
     def __init__(self, model: OpenAICompatible) -> None:
         self._model = model
         self._wire = BatchWire(model.access, model.transport)
-        self.limits = _LIMITS.get(model.place.provider.prefix, _OTHER)
+        self.limits = _LIMITS.get(model.endpoint.provider.prefix, _OTHER)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of address and key."""
+        """SHA-256 of address and key: jobs are visible only to the account that created them."""
         return self._wire.access.digest
 
     def render_line(self, name: str, request: Request) -> bytes:
-        """A line of the input file, with its newline."""
+        """Render a request, under an id, as a line of the input file, with its newline."""
         body = self._model.render_body(request)
         head = b'{"custom_id":%b,"method":"POST","url":"%b","body":'
         return head % (msgspec.json.encode(name), _ENDPOINT.encode()) + body + b"}\n"
 
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
-        """Upload the input file; returns its id. Raises ``ModelError``."""
+        """Upload the input file and return its id. Raises ``ModelError``."""
         headers, body = _render_form({"purpose": "batch"}, f"{label}.jsonl", b"".join(lines))
         _, content = await self._wire.send_free(f"{self._wire.access.base}/files", body, headers)
         try:
@@ -133,29 +133,29 @@ class OpenAIBatches:
             raise ModelError(f"{self._wire.access.host} took a file and did not say its id") from None
 
     async def create(self, file: str, lines: Sequence[bytes], label: str) -> Job:
-        """Create the job of an uploaded file, with exactly one request."""
-        del lines
+        """Create the job of an uploaded file, with exactly one HTTP request: a second could create another job."""
+        del lines  # they are in the file
         options = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h", "metadata": {LABEL: label}}
         return self._make_job(await self._wire.create(self._url, msgspec.json.encode(options), _Batch))
 
     async def fetch_job(self, name: str) -> Job:
-        """A job as it is now."""
+        """Return a job as it is now."""
         return self._make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
 
     async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
-        """Read the output file and the error file, as far as there are any.
+        """Hand each line of the results to ``take``; return how many lines could not be read.
 
-        Where every line failed, there is only the latter.
+        A job has an output file, an error file, or both: where every request failed, there is only the latter.
         """
         urls = [f"{self._wire.access.base}/files/{file}/content" for file in job.files]
         return await self._wire.read_lines(urls, _read_line, take)
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
-        """Every job that was created after a time, newest first, page by page."""
+        """List every job that was created after a time, newest first, page by page."""
         return await self._wire.list_jobs(self._url, JobPage[_Batch], self._make_job, cursor="after", since=since)
 
     async def cancel(self, name: str) -> None:
-        """Ask for the end of a job."""
+        """Ask the provider to end a job."""
         await self._wire.send_free(f"{self._url}/{name}/cancel", b"{}")
 
     async def aclose(self) -> None:
@@ -167,35 +167,39 @@ class OpenAIBatches:
         return f"{self._wire.access.base}/batches"
 
     def _make_job(self, batch: _Batch) -> Job:
-        """Make the job of what the provider says of it, with the lines that it blames and whether its queue is full."""
+        """Make the job of the provider's description, with the lines that it blames and whether its queue is full.
+
+        A status that is not known is taken for ``waiting``.
+        """
         counts = batch.request_counts or _Counts()
-        faults = (batch.errors.data if batch.errors is not None else None) or []
-        message = "; ".join(f"{fault.code or 'error'}: {fault.message or ''}" for fault in faults[:3])
-        bad = {fault.line - 1: f"{fault.code}: {fault.message}" for fault in faults if fault.line is not None}
-        full = any(
-            fault.code in _QUEUE_CODES or "enqueued token limit" in (fault.message or "").lower() for fault in faults
+        errors = (batch.errors.data if batch.errors is not None else None) or []
+        message = "; ".join(f"{error.code or 'error'}: {error.message or ''}" for error in errors[:3])
+        # The provider counts lines from 1.
+        bad_lines = {error.line - 1: f"{error.code}: {error.message}" for error in errors if error.line is not None}
+        is_queue_full = any(
+            error.code in _QUEUE_CODES or "enqueued token limit" in (error.message or "").lower() for error in errors
         )
-        failed = batch.status == "failed"
+        has_failed = batch.status == "failed"
         return Job(
             id=batch.id,
             word=batch.status,
             phase=_PHASES.get(batch.status, "waiting"),
             known=batch.status in _PHASES,
-            reason=_REASONS.get(batch.status, "lost"),
+            reason=_END_REASONS.get(batch.status, "lost"),
             files=tuple(file for file in (batch.output_file_id, batch.error_file_id) if file),
             done=(counts.completed or 0) + (counts.failed or 0),
             total=counts.total or None,
             label=str((batch.metadata or {}).get(LABEL, "")),
             created_at=batch.created_at,
             message=redact_error(message, self._wire.access.secrets),
-            bad_lines=bad if failed and bad else None,
-            queue_full=failed and full,
-            fatal=failed and not bad and not full,
+            bad_lines=bad_lines if has_failed and bad_lines else None,
+            queue_full=has_failed and is_queue_full,
+            fatal=has_failed and not bad_lines and not is_queue_full,
         )
 
 
 def _read_line(line: bytes) -> ResultLine:
-    """Read what became of a request, from either file of results; a body is a reply only with status 200.
+    """Read what became of a request from a line of either file of results; a body is a reply only with status 200.
 
     Raises ``ValueError`` for a line that cannot be read.
     """
@@ -214,14 +218,20 @@ def _read_line(line: bytes) -> ResultLine:
     return ResultLine(id=row.custom_id, kind=kind, body=body, name=name, message=complaint.message)
 
 
-def _render_form(fields: Mapping[str, str], name: str, content: bytes) -> tuple[dict[str, str], bytes]:
-    """A multipart form with one file, and its header (RFC 7578); the boundary is in no content."""
+def _render_form(fields: Mapping[str, str], file_name: str, content: bytes) -> tuple[dict[str, str], bytes]:
+    """Render a multipart form (RFC 7578) with fields and one file; return its headers and its body.
+
+    The boundary is random, so that it is in no content.
+    """
     boundary = f"adjudge-{secrets.token_hex(16)}".encode()
     parts = [
         b'--%b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n' % (boundary, key.encode(), value.encode())
         for key, value in fields.items()
     ]
-    file = b'--%b\r\nContent-Disposition: form-data; name="file"; filename="%b"\r\n' % (boundary, name.encode())
-    file += b"Content-Type: application/jsonl\r\n\r\n"
-    body = b"".join((*parts, file, content, b"\r\n--%b--\r\n" % boundary))
+    file_header = b'--%b\r\nContent-Disposition: form-data; name="file"; filename="%b"\r\n' % (
+        boundary,
+        file_name.encode(),
+    )
+    file_header += b"Content-Type: application/jsonl\r\n\r\n"
+    body = b"".join((*parts, file_header, content, b"\r\n--%b--\r\n" % boundary))
     return {"Content-Type": f"multipart/form-data; boundary={boundary.decode()}"}, body

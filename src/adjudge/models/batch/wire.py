@@ -44,7 +44,7 @@ _STOPS = frozenset({401, 402, 403, 404, 405, 501})
 
 
 class JobPage(msgspec.Struct, Generic[T]):
-    """A page of a list of jobs, as OpenAI and Anthropic give it; ``T`` is a job in the provider's own words."""
+    """A page of a list of jobs, as OpenAI and Anthropic send it; ``T`` is the provider's own type of a job."""
 
     data: list[T] = []
     has_more: bool | None = None
@@ -58,7 +58,7 @@ class BatchWire:
         self._transport = transport
 
     async def read(self, url: str, kind: type[T]) -> T:
-        """Read the JSON of a kind at an address; tried again where that can help. Raises ``ModelError``."""
+        """Read the JSON object of a type at an address; try again where that can help. Raises ``ModelError``."""
         status, _, content = await self._send_repeatedly("GET", url)
         if status != 200:
             raise self._make_error(status, content)
@@ -74,7 +74,7 @@ class BatchWire:
         return answer_headers, content
 
     async def create(self, url: str, body: bytes, kind: type[T]) -> T:
-        """Post what creates a job, exactly once; raises ``CreateError``.
+        """Post the creation of a job, exactly once; raise ``CreateError`` where it fails.
 
         Never give this a second try, not even for a connection that broke off at once: providers have no idempotency
         key for it, so each try may create another job that is paid for.
@@ -87,7 +87,7 @@ class BatchWire:
         if 200 <= status < 300:
             try:
                 return self._decode_object(content, kind)
-            except ModelError as error:  # it was created, and its name cannot be read
+            except ModelError as error:  # a job was created, and its name cannot be read
                 raise CreateError(str(error), because="doubtful") from None
         problem = str(self._make_error(status, content))
         if status == 429:
@@ -100,19 +100,19 @@ class BatchWire:
         raise CreateError(problem, because="doubtful" if status >= 500 or status == 408 else "stop", status=status)
 
     async def download(self, url: str, take: Callable[[bytes], None]) -> None:
-        """Hand the lines of a file to ``take``, fetching it again when it ends in the middle of one.
+        """Download a file and hand each of its lines to ``take``; try again when it ends in the middle of a line.
 
-        Lines may be handed on more than once then. Raises ``ModelError`` when the file cannot be had whole.
+        Lines may then be handed on more than once. Raises ``ModelError`` when the file cannot be downloaded whole.
         """
-        failed: ModelError | None = None
+        last_error: ModelError | None = None
         for attempt in range(1, ATTEMPTS + 1):
             cutter, wait = LineCutter(take), None
             try:
                 status, headers, content = await self._ask_once("GET", url, within=WITHIN_FILE, take=cutter.feed)
             except ModelError as error:
-                failed = error
+                last_error = error
             except ValueError as error:  # a line that never ends
-                failed = ModelError(f"{self.access.host}: {error}")
+                last_error = ModelError(f"{self.access.host}: {error}")
             else:
                 if status == 200 and cutter.finish():
                     return
@@ -120,12 +120,12 @@ class BatchWire:
                     raise self._make_error(status, content)
                 wait = read_wait(headers, time.time)
                 problem = "the file of results ends in the middle of a line"
-                failed = (
+                last_error = (
                     ModelError(f"{self.access.host}: {problem}") if status == 200 else self._make_error(status, content)
                 )
             if attempt < ATTEMPTS:
                 await asyncio.sleep(min(wait or back_off(attempt, random.random), LONGEST_WAIT))
-        raise failed or ModelError(f"{self.access.host} sent no file")
+        raise last_error or ModelError(f"{self.access.host} sent no file")
 
     async def read_lines(
         self, urls: Iterable[str], read: Callable[[bytes], ResultLine], take: Callable[[ResultLine], None]
@@ -153,9 +153,9 @@ class BatchWire:
     async def list_jobs(
         self, url: str, kind: type[JobPage[T]], make: Callable[[T], Job], *, cursor: str, since: float
     ) -> list[Job]:
-        """Every job that was created after a time (seconds since 1970), page by page, with those on the last page.
+        """List every job that was created after ``since``, in seconds since 1970; earlier ones may be among them.
 
-        ``cursor`` is the parameter that names the last job of the page before. Raises ``ModelError`` where a page
+        ``cursor`` is the query parameter that names the last job of the page before. Raises ``ModelError`` where a page
         cannot be read, and for a list without an end.
         """
         listed: list[Job] = []
@@ -164,7 +164,7 @@ class BatchWire:
             page = await self.read(f"{url}?limit={PAGE}{after}", kind)
             jobs = [make(row) for row in page.data]
             has_more = len(jobs) >= PAGE if page.has_more is None else page.has_more
-            if {job.id for job in jobs} <= {job.id for job in listed}:  # nothing, or a server that knows no pages
+            if {job.id for job in jobs} <= {job.id for job in listed}:  # no jobs, or a server that ignores the cursor
                 return listed
             listed += jobs
             if not has_more or has_reached(jobs, since):
@@ -199,7 +199,8 @@ class BatchWire:
             else:
                 if not may_retry(*answer) or attempt >= most:
                     return answer
-                wait = read_wait(answer[1], time.time) or back_off(attempt, random.random)
+                _, answer_headers, _ = answer
+                wait = read_wait(answer_headers, time.time) or back_off(attempt, random.random)
             await asyncio.sleep(min(wait, LONGEST_WAIT))
 
     async def _ask_once(
@@ -213,16 +214,18 @@ class BatchWire:
         take: Callable[[bytes], None] | None = None,
     ) -> Answer:
         """Send a request with the headers of access, and without a second try; raises ``ModelError``."""
-        sent = {**self.access.headers, **headers}
+        all_headers = {**self.access.headers, **headers}
         return await self._transport.ask_once(
-            method, url, sent, body, within=within, secrets=self.access.secrets, take=take
+            method, url, all_headers, body, within=within, secrets=self.access.secrets, take=take
         )
 
     def _decode_object(self, content: bytes, kind: type[T]) -> T:
+        """Decode the JSON object of a type. Raises ``ModelError``, in whose message keys are masked."""
         try:
             return read_typed_json(content, kind)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             problem = redact_error(str(error), self.access.secrets)
+        # Outside the block, so that the error does not carry the original one, in which keys are not masked.
         raise ModelError(f"{self.access.host} answered with something that is no job: {problem}")
 
     def _make_error(self, status: int, content: bytes) -> ModelError:

@@ -16,8 +16,8 @@ from adjudge.models.model import FinishReason, Reply, Request
 from adjudge.models.providers.base import (
     Access,
     HttpModel,
+    OptionalParameters,
     Schema,
-    Sent,
     change_schemas,
     find_finish_reason,
 )
@@ -27,11 +27,11 @@ from adjudge.result import Usage
 
 _VERSION = "2026-10-21"
 
-_LIMIT = 4096
+_DEFAULT_MAX_TOKENS = 4096
 """Output tokens where the request sets no limit; the API demands one."""
 
 
-_REASONS: Mapping[str, FinishReason] = {
+_FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "stop",
@@ -42,7 +42,7 @@ _REASONS: Mapping[str, FinishReason] = {
 }
 
 
-_KEYWORDS = frozenset(
+_KNOWN_KEYWORDS = frozenset(
     {"$defs", "$ref", "type", "enum", "const", "anyOf", "allOf", "description", "title", "properties", "required"}
     | {"additionalProperties", "items", "minItems", "format"}
 )
@@ -52,7 +52,9 @@ becomes ``anyOf``, ``minItems`` above 1 goes. Source: ``anthropic/lib/_parse/_tr
 2.11. What the schema no longer says, code still checks."""
 
 
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
+_KNOWN_FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
+)
 
 
 class _Block(msgspec.Struct):
@@ -90,24 +92,28 @@ class Anthropic(HttpModel):
         self,
         model: str,
         *,
-        place: Endpoint = Endpoint(provider=ANTHROPIC),  # noqa: B008
+        endpoint: Endpoint = Endpoint(provider=ANTHROPIC),  # noqa: B008
         **options: Any,
     ) -> None:
-        super().__init__(model, place=place, **options)
+        super().__init__(model, endpoint=endpoint, **options)
 
     def _find_url(self, access: Access) -> str:
+        """Return the address to which requests are posted."""
         return f"{access.base_v1}/messages"
 
     def _extra_headers(self) -> dict[str, str]:
+        """Return the headers that the API needs besides the key."""
         return {"anthropic-version": _VERSION}
 
-    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
+    def _list_optional_parameters(self, request: Request, refused: frozenset[str]) -> OptionalParameters:
+        """List the optional parameters that are not ``refused``, each with the names that an error may call it by."""
         if request.form is None or "output_config" in refused:
             return {}
         return {"output_config": ("output_config", "structured outputs")}
 
     def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
-        body: dict[str, Any] = {"model": self.model, "max_tokens": request.max_output_tokens or _LIMIT}
+        """Render the body of a request around the user part: the bytes before it and those after it."""
+        body: dict[str, Any] = {"model": self.model, "max_tokens": request.max_output_tokens or _DEFAULT_MAX_TOKENS}
         if request.system:
             body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
         if request.form is not None and "output_config" not in refused:
@@ -115,21 +121,21 @@ class Anthropic(HttpModel):
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         body["messages"] = [{"role": "user", "content": ""}]
         encoded = msgspec.json.encode(body)
-        return encoded.removesuffix(b'""}]}'), b"}]}"
+        return encoded.removesuffix(b'""}]}'), b"}]}"  # the user part takes the place of the empty content
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Read a reply of the provider; the text of a refusal that has none is its explanation.
+        """Read the provider's reply; a refusal without text has the explanation as its text.
 
-        Raises ``ModelError`` for an end of the reply that is not known.
+        Raises ``ModelError`` for a stop reason that is not known.
         """
         message = _DECODER.decode(body)
         # Text blocks alone: thinking, redacted thinking and tool blocks are no part of the answer.
         text = "".join(block.text for block in message.content if block.type == "text" and block.text)
-        explained = message.stop_details.explanation if message.stop_details else None
+        explanation = message.stop_details.explanation if message.stop_details else None
         # "In non-streaming mode this value is always non-null": without it, something cut the reply off.
-        reason = find_finish_reason(_REASONS, message.stop_reason, missing="length")
+        reason = find_finish_reason(_FINISH_REASONS, message.stop_reason, missing="length")
         return Reply(
-            text=text or (explained if reason == "refusal" else None) or text,
+            text=text or (explanation if reason == "refusal" else None) or text,
             finish_reason=reason,
             usage=_read_usage(message.usage),
             model=message.model,
@@ -137,19 +143,20 @@ class Anthropic(HttpModel):
         )
 
 
-def strip_schema(part: Schema) -> Schema:
-    """Strip one schema, its inner ones done already, of the keywords that the API does not take."""
-    if "oneOf" in part and "anyOf" not in part:
-        part = part | {"anyOf": part["oneOf"]}
-    keywords = {name: value for name, value in part.items() if name in _KEYWORDS}
+def strip_schema(inner_schema: Schema) -> Schema:
+    """Remove the keywords that the API does not take from one schema; the schemas inside it are stripped already."""
+    if "oneOf" in inner_schema and "anyOf" not in inner_schema:
+        inner_schema = inner_schema | {"anyOf": inner_schema["oneOf"]}
+    keywords = {name: value for name, value in inner_schema.items() if name in _KNOWN_KEYWORDS}
     if keywords.get("minItems", 0) not in (0, 1):
         del keywords["minItems"]
-    if keywords.get("format", "date") not in _FORMATS:
+    if keywords.get("format", "date") not in _KNOWN_FORMATS:
         del keywords["format"]
     return keywords | {"additionalProperties": False} if keywords.get("type") == "object" else keywords
 
 
 def _read_usage(usage: _Usage | None) -> Usage | None:
+    """Convert the provider's usage; ``None`` where it reports none."""
     if usage is None:
         return None
     cached, written = read_count(usage.cache_read_input_tokens), read_count(usage.cache_creation_input_tokens)

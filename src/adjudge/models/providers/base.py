@@ -23,12 +23,14 @@ from adjudge.models.usage import believe_usage
 
 MAX_INPUT_CHARACTERS = 1_000_000
 
-_ADAPTATIONS = 4
+_MOST_ADAPTATIONS = 4
+"""The number of times that a request is sent again without parameters that the provider refuses."""
 
-_FRAMES = 64
+_MOST_FRAMES = 64
+"""Frames of bodies that one model keeps."""
 
 
-Sent = dict[str, tuple[str, ...]]
+OptionalParameters = dict[str, tuple[str, ...]]
 """The optional parameters of a request, each with the names a provider's complaint may call it by."""
 
 
@@ -66,17 +68,17 @@ class HttpModel:
         self,
         model: str,
         *,
-        place: Endpoint,
+        endpoint: Endpoint,
         max_concurrency: int | None = None,
         requests_per_minute: float | None = None,
         max_input_characters: int = MAX_INPUT_CHARACTERS,
         transport: Transport | None = None,
     ) -> None:
         if not model.strip():
-            raise UsageError(f"{place.provider.prefix}: needs a model's name after it")
+            raise UsageError(f"{endpoint.provider.prefix}: needs a model's name after it")
         self.model = model
         """The name the provider knows the model by."""
-        self.place = place
+        self.endpoint = endpoint
         self.max_input_characters = check_whole_number("max_input_characters", max_input_characters, least=1)
         if max_concurrency is not None:
             check_whole_number("max_concurrency", max_concurrency, least=1)
@@ -92,31 +94,31 @@ class HttpModel:
     @cached_property
     def name(self) -> str:
         """The name of this model in results and recordings: its spec, without options."""
-        place = self.place
-        if place.provider.prefix == "http":
-            return f"{place.find_base('')}#{self.model}"
-        return f"{place.provider.prefix}:{self.model}"
+        endpoint = self.endpoint
+        if endpoint.provider.prefix == "http":
+            return f"{endpoint.find_base('')}#{self.model}"
+        return f"{endpoint.provider.prefix}:{self.model}"
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The hosts this model can contact; none while nothing says where it is."""
         try:
-            return (read_host(self.place.find_base("")),)
+            return (read_host(self.endpoint.find_base("")),)
         except UsageError:
             return ()
 
     @property
     def identity(self) -> dict[str, Any]:
         """The part of its identity besides its name and the request, for the keys of caches: the address."""
-        return {"address": self.place.find_base(self.name)}
+        return {"address": self.endpoint.find_base(self.name)}
 
     def named(self, name: str) -> Self:
-        """Another model of the same provider, over the same connections and under the same limits."""
+        """Return another model of the same provider, over the same connections and under the same limits."""
         return type(self)(name, **self._options())
 
     def check(self) -> None:
         """Raise ``UsageError`` for what is wrong before anything is asked: no key, no address."""
-        _ = self.access
+        _ = self.access  # reads the key and the address, and raises without them
 
     async def complete(self, request: Request, /) -> Reply:
         """Ask the provider; raises ``ModelError`` when it does not serve the request.
@@ -139,13 +141,15 @@ class HttpModel:
                 return self.compare_names(self._read_safely(content, headers, access))
             complaint = read_complaint(content)
             newly_refused = (
-                find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
+                find_refused(complaint, self._list_optional_parameters(request, refused))
+                if status in (400, 422)
+                else frozenset()
             )
-            if not newly_refused or attempts > _ADAPTATIONS:
+            if not newly_refused or attempts > _MOST_ADAPTATIONS:
                 break
             refused |= newly_refused
         if status == 401:
-            # A key that was replaced in the environment is read again.
+            # The key is read from the environment again at the next request, where it may have been replaced.
             self._access = None
         raise make_http_error(access.host, status, complaint.message, access.secrets)
 
@@ -153,8 +157,8 @@ class HttpModel:
     def access(self) -> Access:
         """The address at which the provider is asked, and the key; raises ``UsageError`` as ``check`` does."""
         if self._access is None:
-            provider, spec = self.place.provider, self.name
-            key, base = self.place.find_key(spec), self.place.find_base(spec)
+            provider, spec = self.endpoint.provider, self.name
+            key, base = self.endpoint.find_key(spec), self.endpoint.find_base(spec)
             headers = self._extra_headers()
             if key is not None:
                 headers[provider.key_header] = provider.key_scheme + key
@@ -171,27 +175,27 @@ class HttpModel:
         self._refused |= frozenset(names)
 
     def find_refused(self, body: bytes, request: Request) -> frozenset[str]:
-        """The parameters of a request that the provider's error body says it does not take, known before or not."""
-        return find_refused(read_complaint(body), self._list_sent(request, frozenset()))
+        """Find the parameters of a request that an error body says the provider does not take, known before or not."""
+        return find_refused(read_complaint(body), self._list_optional_parameters(request, frozenset()))
 
     def render_body(self, request: Request) -> bytes:
-        """The body that ``complete`` would send, for whoever has it sent in another way."""
+        """Render the body that ``complete`` would send, for a caller that sends it in another way, as by batch."""
         head, tail = self._find_frame(request, self._refused)
         return head + _encode_text(request.user) + tail
 
     def read_body(self, body: bytes) -> Reply:
-        """The reply in a body that came in another way; raises ``ModelError`` where there is none."""
+        """Read the reply in a body that was received in another way, as by batch. Raises ``ModelError``."""
         return self.compare_names(self._read_safely(body, {}, self.access))
 
     def compare_names(self, reply: Reply) -> Reply:
-        """The reply with the name that was asked for, and that which is expected; logs once where they differ.
+        """Return the reply with the model's name that was asked for and the one expected; warn where they differ.
 
-        A reply out of a cache is compared as well: it was this model's.
+        A reply out of a cache is compared as well, because this model gave it.
         """
         if not reply.model:
             return replace(reply, model_requested=self.model, model_expected=None)
-        model, reported = (self.name, self.place.find_base(self.name)), reply.model[:LONGEST_NAME]
-        expected = REPORTED.expect(model, reported) if self.place.provider.any_name else None
+        model, reported = (self.name, self.endpoint.find_base(self.name)), reply.model[:LONGEST_NAME]
+        expected = REPORTED.expect(model, reported) if self.endpoint.provider.any_name else None
         REPORTED.compare(model, reported, expected or self.model, requested=expected is None)
         return replace(reply, model=reported, model_requested=self.model, model_expected=expected)
 
@@ -209,32 +213,44 @@ class HttpModel:
         return f"<{type(self).__name__} {self.name}>"
 
     def __reduce__(self) -> tuple[Callable[..., HttpModel], tuple[str]]:
-        # Without the key, which has been read from the environment: each process reads it from its own.
+        # Pickled without the key: each process reads it from its own environment.
         return partial(type(self), **self._options()), (self.model,)
 
     # What an adapter adds.
 
     def _options(self) -> dict[str, Any]:
-        return {"place": self.place, "max_input_characters": self.max_input_characters, "transport": self.transport}
+        """Return the arguments with which a model like this one is made."""
+        return {
+            "endpoint": self.endpoint,
+            "max_input_characters": self.max_input_characters,
+            "transport": self.transport,
+        }
 
     def _find_url(self, access: Access) -> str:
+        """Return the address to which requests are posted."""
         raise NotImplementedError
 
-    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
+    def _list_optional_parameters(self, request: Request, refused: frozenset[str]) -> OptionalParameters:
+        """List the optional parameters that are not ``refused``, each with the names that an error may call it by."""
         raise NotImplementedError
 
     def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
-        """Render the body of a request around the user part: what stands before that part, and what stands after it."""
+        """Render the body of a request around the user part: the bytes before it and those after it."""
         raise NotImplementedError
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Read a reply of the provider. Raises ``ModelError`` and decoding errors for a body that holds none."""
         raise NotImplementedError
 
     def _extra_headers(self) -> dict[str, str]:
+        """Return the headers that the provider needs besides the key."""
         return {}
 
     def _find_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
-        """Find the frame of a request as ``_render_frame`` returns it, which is rendered once for equal ones."""
+        """Return the frame of a request: the bytes of its body before the user part and those after it.
+
+        Equal requests have equal frames, which are rendered once and kept.
+        """
         form = request.form
         key = (
             request.system,
@@ -247,8 +263,8 @@ class HttpModel:
         )
         frame = self._frames.get(key)
         if frame is None:
-            if len(self._frames) >= _FRAMES:
-                self._frames.pop(next(iter(self._frames)), None)
+            if len(self._frames) >= _MOST_FRAMES:
+                self._frames.pop(next(iter(self._frames)), None)  # the one that was added first
             try:
                 frame = self._frames[key] = self._render_frame(request, refused)
             except UnicodeEncodeError:
@@ -264,48 +280,48 @@ class HttpModel:
             return _hide_keys(believe_usage(self._read_reply(body, headers), self.name), access.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             problem = redact_error(str(error), access.secrets)
-            failed = ModelError(f"{access.host} answered with something that is not its reply format: {problem}")
+            model_error = ModelError(f"{access.host} answered with something that is not its reply format: {problem}")
         except ModelError as error:
-            failed = ModelError(f"{access.host} {redact_error(str(error), access.secrets)}", status=error.status)
-        # Out here, so that the error does not carry the one before it, which was not cleaned.
-        raise failed
+            model_error = ModelError(f"{access.host} {redact_error(str(error), access.secrets)}", status=error.status)
+        # Outside the block, so that the error does not carry the original one, in which keys are not masked.
+        raise model_error
 
 
 def find_finish_reason(
     reasons: Mapping[str, FinishReason], stated: str | None, *, missing: FinishReason
 ) -> FinishReason:
-    """Find the reason why a reply ended. ``missing`` is the reason where the provider says nothing.
+    """Return the reason why a reply ended. ``missing`` is the reason where the provider states none.
 
     Raises ``ModelError`` for a reason that is not known: something stopped the model, and a reply that was stopped may
     hold a verdict that its model was about to take back.
     """
     if not stated:
         return missing
-    reason = reasons.get(stated)
-    if reason is None:
+    finish_reason = reasons.get(stated)
+    if finish_reason is None:
         raise ModelError(f"ended its reply with the reason {stated!r}, which does not say that the reply is complete")
-    return reason
+    return finish_reason
 
 
 def _hide_keys(reply: Reply, secrets: tuple[str, ...]) -> Reply:
-    """The reply with ``***`` for each secret: a server may send back the key it was asked with.
+    """Return the reply with ``***`` for each secret, because a server may send back the key that it was asked with.
 
-    Log-probabilities with a secret in them are dropped; they would not fit the text any more.
+    Log-probabilities with a secret in them, or of a text that was changed, are dropped.
     """
     if not secrets:
         return reply
     texts = {name: text for name in ("text", "model", "request_id") if (text := getattr(reply, name))}
-    # Together: a look through one text costs less than through three.
-    whole = "\n".join(texts.values())
-    if hide_key(whole, secrets) != whole:
-        hidden = {name: hide_key(text, secrets) for name, text in texts.items()}
-        same = hidden.get("text", reply.text) == reply.text
+    # Searched together, because searching one text takes less time than three.
+    joined = "\n".join(texts.values())
+    if hide_key(joined, secrets) != joined:
+        redacted = {name: hide_key(text, secrets) for name, text in texts.items()}
+        is_same_text = redacted.get("text", reply.text) == reply.text
         reply = replace(
             reply,
-            text=hidden.get("text", reply.text),
-            model=hidden.get("model", reply.model),
-            request_id=hidden.get("request_id", reply.request_id),
-            logprobs=reply.logprobs if same else None,
+            text=redacted.get("text", reply.text),
+            model=redacted.get("model", reply.model),
+            request_id=redacted.get("request_id", reply.request_id),
+            logprobs=reply.logprobs if is_same_text else None,
         )
     if reply.logprobs is not None and _holds_key(reply.logprobs, reply.text, secrets):
         reply = replace(reply, logprobs=None)
@@ -313,14 +329,17 @@ def _hide_keys(reply: Reply, secrets: tuple[str, ...]) -> Reply:
 
 
 def _holds_key(logprobs: tuple[TokenLogprob, ...], text: str | None, secrets: tuple[str, ...]) -> bool:
-    # The chosen tokens joined, since they cut a secret in pieces; of the others, each is all there is, and what is
-    # shorter than a part that counts is passed over.
+    """Return whether the tokens of log-probabilities hold a secret; ``text`` is the reply's, searched before."""
+    # Chosen tokens are joined, because a secret may be cut into several. Alternatives do not belong together: each has
+    # a line of its own, without those that are too short to hold a part of a secret.
     chosen = "".join([logprob.token for logprob in logprobs])
-    others = "\n".join([other for logprob in logprobs for other, _ in logprob.top if len(other) >= SHORTEST_KEY])
-    return any(hide_key(logprob, secrets) != logprob for logprob in (chosen, others) if logprob and logprob != text)
+    alternatives = "\n".join([token for logprob in logprobs for token, _ in logprob.top if len(token) >= SHORTEST_KEY])
+    searched = [tokens for tokens in (chosen, alternatives) if tokens and tokens != text]
+    return any(hide_key(tokens, secrets) != tokens for tokens in searched)
 
 
 def _encode_text(text: str) -> bytes:
+    """Encode a text as a JSON string. Raises ``UsageError`` for half of a surrogate pair."""
     try:
         return msgspec.json.encode(text)
     except UnicodeEncodeError:
@@ -334,42 +353,42 @@ def _make_surrogate_error() -> UsageError:
 Schema = dict[str, Any]
 
 
-_NAMED = ("properties", "$defs", "definitions", "patternProperties")
+_SCHEMAS_BY_NAME = ("properties", "$defs", "definitions", "patternProperties")
 
-_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 
-_SINGLE = ("items", "additionalProperties", "not")
+_SINGLE_SCHEMAS = ("items", "additionalProperties", "not")
 
 
 def change_schemas(schema: Mapping[str, Any], change: Callable[[Schema], Schema]) -> Schema:
-    """A copy of ``schema`` with ``change`` applied to it and to every schema inside it, innermost first.
+    """Return a copy of ``schema`` with ``change`` applied to it and to every schema inside it, innermost first.
 
-    Order is kept: a model writes members in the order of the schema. Values that only look like schemas (inside
+    Order is kept, because a model writes members in the order of the schema. Values that only look like schemas (inside
     ``enum``, ``const``, ``default``) are left alone.
     """
     copy: Schema = {}
     for name, value in schema.items():
-        if name in _NAMED and isinstance(value, Mapping):
-            copy[name] = {key: _change_texts(part, change) for key, part in value.items()}
-        elif name in _LISTED and isinstance(value, list | tuple):
-            copy[name] = [_change_texts(part, change) for part in value]
-        elif name in _SINGLE:
-            copy[name] = _change_texts(value, change)
+        if name in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
+            copy[name] = {key: _change_if_schema(inner_schema, change) for key, inner_schema in value.items()}
+        elif name in _SCHEMA_LISTS and isinstance(value, list | tuple):
+            copy[name] = [_change_if_schema(inner_schema, change) for inner_schema in value]
+        elif name in _SINGLE_SCHEMAS:
+            copy[name] = _change_if_schema(value, change)
         else:
             copy[name] = value
     return change(copy)
 
 
 def add_to_free_text(schema: Mapping[str, Any], extra: Mapping[str, Any]) -> Schema:
-    """A copy in which every string that may be anything also has the keywords ``extra``, such as ``maxLength``."""
+    """Return a copy in which each string that may be any text also has the keywords ``extra`` (``maxLength``)."""
 
-    def add(part: Schema) -> Schema:
-        free = part.get("type") == "string" and not {"enum", "const", "pattern"} & set(part)
-        return part | dict(extra) if free else part
+    def add_keywords(inner_schema: Schema) -> Schema:
+        is_free_text = inner_schema.get("type") == "string" and not {"enum", "const", "pattern"} & set(inner_schema)
+        return inner_schema | dict(extra) if is_free_text else inner_schema
 
-    return change_schemas(schema, add)
+    return change_schemas(schema, add_keywords)
 
 
-def _change_texts(value: Any, change: Callable[[Schema], Schema]) -> Any:
-    # "additionalProperties" and "items" may also be a boolean.
+def _change_if_schema(value: Any, change: Callable[[Schema], Schema]) -> Any:
+    """Change the schemas in a value; a boolean, which ``additionalProperties`` and ``items`` may be, stays as it is."""
     return change_schemas(value, change) if isinstance(value, Mapping) else value

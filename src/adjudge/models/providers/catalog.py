@@ -1,4 +1,4 @@
-"""The providers that are known, as data: where they are, which key they take, what they call things."""
+"""The known providers as data: addresses, environment variables of keys, and their names for request parameters."""
 
 from __future__ import annotations
 
@@ -146,19 +146,19 @@ class Endpoint:
             raise UsageError("key_env must name an environment variable, and is empty", argument="key_env")
 
     def find_base(self, spec: str) -> str:
-        """The address, without a slash at its end; raises ``UsageError`` when nothing says where the model is."""
+        """Find the address, without a slash at its end; raise ``UsageError`` when nothing says where the model is."""
         provider = self.provider
         if self.base_url is not None:
             return self.base_url.rstrip("/")
-        stated = os.environ.get(provider.base_variable, "").strip() if provider.base_variable else ""
-        if stated:
-            return _read_variable(provider, stated)
+        configured = os.environ.get(provider.base_variable, "").strip() if provider.base_variable else ""
+        if configured:
+            return _read_base_variable(provider, configured)
         if provider.base_url is None:
             raise UsageError(f"{spec} needs an address: set {provider.base_variable}")
         return provider.base_url
 
     def find_key(self, spec: str) -> str | None:
-        """The key to send, or ``None`` where none is sent; raises ``UsageError`` naming the variable to set."""
+        """Find the key to send, or ``None`` where none is sent; raise ``UsageError`` naming the variable to set."""
         variables = self._key_variables()
         for name in variables:
             key = os.environ.get(name, "").strip()
@@ -175,20 +175,24 @@ class Endpoint:
         if self.key_env is not None:
             return (self.key_env,)
         if self.base_url is not None and not is_same_site(self.base_url, self.provider.base_url):
-            # A provider's key goes to that provider. Whoever can write a spec must not be able to send it elsewhere
-            # without saying so by key_env.
+            # A provider's key is sent to that provider only, because anybody may have written the address into a spec.
+            # For another address the caller names a key with key_env.
             return ()
         return self.provider.key_variables
 
 
 def read_host(base: str) -> str:
-    """Host and, where one is given, port of an address."""
+    """Return the host of an address, with the port if it has one."""
     parts = _split_address(base, "the address")
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     return f"{host}:{parts.port}" if parts.port is not None else host
 
 
-def _read_variable(provider: Provider, address: str) -> str:
+def _read_base_variable(provider: Provider, address: str) -> str:
+    """Return the address from a provider's environment variable, with the path that the provider needs after it.
+
+    Raises ``UsageError`` for an address that cannot be used.
+    """
     if provider.prefix == "ollama":
         address = _read_ollama_host(address)
     _check_address(address, provider.base_variable or "the address")
@@ -197,9 +201,12 @@ def _read_variable(provider: Provider, address: str) -> str:
 
 
 def _read_ollama_host(address: str) -> str:
-    """``OLLAMA_HOST`` is what the server binds to: host, host:port or a URL; 0.0.0.0 is everywhere, so also here."""
-    whole = address if "://" in address else f"http://{address}"
-    parts = _split_address(whole, "OLLAMA_HOST")
+    """Return the address at which a server can be asked that binds to ``OLLAMA_HOST``: a host, host:port or URL.
+
+    A server that binds to 0.0.0.0, which is every address of its machine, is asked at 127.0.0.1.
+    """
+    url = address if "://" in address else f"http://{address}"
+    parts = _split_address(url, "OLLAMA_HOST")
     port = _read_port(parts, "OLLAMA_HOST") or (None if "://" in address else 11434)
     host = "127.0.0.1" if parts.hostname in (None, "", "0.0.0.0") else parts.hostname  # noqa: S104 - not a binding
     host = f"[{host}]" if host and ":" in host else host
@@ -207,6 +214,7 @@ def _read_ollama_host(address: str) -> str:
 
 
 def _split_address(url: str, name: str) -> SplitResult:
+    """Split an address into its parts; raise ``UsageError``, which calls it ``name``, for one that is none."""
     try:
         return urlsplit(url)
     except ValueError:  # half a bracket, or a character that becomes a slash when it is normalised
@@ -215,6 +223,7 @@ def _split_address(url: str, name: str) -> SplitResult:
 
 
 def _read_port(parts: SplitResult, name: str) -> int | None:
+    """Return the port of an address, ``None`` without one; raise ``UsageError`` for a port that is none."""
     try:
         return parts.port
     except ValueError:
@@ -222,17 +231,17 @@ def _read_port(parts: SplitResult, name: str) -> int | None:
 
 
 def _check_address(url: str, name: str) -> None:
-    """Raise ``UsageError`` for an address that cannot be used; its text is repeated only where it holds no password."""
+    """Raise ``UsageError`` for an address that cannot be used; one with a password in it is not quoted."""
     parts = _split_address(url, name)
     if "@" in parts.netloc:
         raise UsageError(
             f"{name} holds a user name or password; addresses are written into results, so name the "
             "environment variable of the key with key_env instead"
         )
-    # urlsplit drops some control characters and keeps others; what it and the client read must be the same address.
-    is_odd = not url.isprintable() or any(char in url for char in " \\")
-    is_of_host = parts.scheme in ("http", "https") and parts.hostname
-    if is_odd or not is_of_host or parts.query or parts.fragment:
+    # urlsplit drops some control characters: the HTTP client might then read another address than was checked here.
+    has_odd_characters = not url.isprintable() or any(char in url for char in " \\")
+    has_host = parts.scheme in ("http", "https") and parts.hostname
+    if has_odd_characters or not has_host or parts.query or parts.fragment:
         raise UsageError(f"{name} must be like https://host/v1, got {show(url)}")
     _read_port(parts, name)  # raises for a port that is none
 
@@ -240,7 +249,9 @@ def _check_address(url: str, name: str) -> None:
 def is_same_site(url: str, provider_url: str | None) -> bool:
     """Return whether an address is on a provider's own host, or one below it, by the same scheme."""
     parts, provider_parts = urlsplit(url), urlsplit(provider_url or "")
-    name, expected = parts.hostname or "", provider_parts.hostname or ""
+    url_host, provider_host = parts.hostname or "", provider_parts.hostname or ""
     return (
-        bool(expected) and parts.scheme == provider_parts.scheme and (name == expected or name.endswith(f".{expected}"))
+        bool(provider_host)
+        and parts.scheme == provider_parts.scheme
+        and (url_host == provider_host or url_host.endswith(f".{provider_host}"))
     )

@@ -58,7 +58,7 @@ _DECODER = msgspec.json.Decoder(_Body | list[_Body])
 
 
 def read_complaint(content: bytes) -> ErrorBody:
-    """The error in a body, whatever shape the provider gives it; the body itself when it has none of them."""
+    """Read the error in a body, in any shape that providers use; without one, the body itself is the message."""
     try:
         decoded = _DECODER.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -69,7 +69,7 @@ def read_complaint(content: bytes) -> ErrorBody:
 
 
 def make_http_error(host: str, status: int, message: str, secrets: Iterable[str] = ()) -> ModelError:
-    """The error for an answer that is not a reply: host, status and the provider's own words."""
+    """Make the error for an answer that is not a reply: host, status and the provider's own words."""
     if 300 <= status < 400:
         return ModelError(
             f"{host} answered {status}, and redirects are not followed: give the address it points to instead",
@@ -82,26 +82,29 @@ def make_http_error(host: str, status: int, message: str, secrets: Iterable[str]
 
 
 def find_refused(complaint: ErrorBody, sent: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """The parameters a provider says it does not take, out of those that were sent.
+    """Find the parameters that a provider says it does not take, out of those that were sent.
 
-    ``sent`` maps each parameter to the names a provider may call it by. A complaint that names one without saying
-    that it is not supported (a prompt too long for ``max_tokens``) finds nothing.
+    ``sent`` maps each parameter to the names that an error may call it by. An error that names a parameter without
+    saying that it is not supported (a prompt too long for ``max_tokens``) finds nothing.
     """
     if not _UNSUPPORTED.search(f"{complaint.message} {complaint.code}"):
         return frozenset()
     for text in (complaint.param, complaint.message):
-        parameters = frozenset(name for name, words in sent.items() if any(_names_word(text, word) for word in words))
+        parameters = frozenset(
+            name for name, words in sent.items() if any(_contains_word(text, word) for word in words)
+        )
         if parameters:
             return parameters
     return frozenset()
 
 
-def _names_word(text: str, word: str) -> bool:
+def _contains_word(text: str, word: str) -> bool:
+    """Return whether a text contains a word as a whole, in any case of letters."""
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])", text, re.IGNORECASE) is not None
 
 
 def _read_body(body: _Body) -> ErrorBody:
-    """Read an error in any of the shapes that servers give it; without a message where it has none of them."""
+    """Read an error in any of the shapes that servers use; its message is empty where the body has none of them."""
     if isinstance(body.error, str):
         return ErrorBody(message=body.error)
     if body.error is not None and body.error.message:
@@ -117,5 +120,5 @@ def _read_body(body: _Body) -> ErrorBody:
 
 
 def _join_detail(detail: _Detail) -> str:
-    # Validation errors of FastAPI servers name the parameter in "loc", not in the sentence.
+    """Write one validation error of a FastAPI server: the parameter, which is in ``loc``, and the sentence."""
     return f"{'.'.join(str(part) for part in detail.loc)}: {detail.msg}" if detail.loc else detail.msg

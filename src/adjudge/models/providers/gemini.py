@@ -11,7 +11,7 @@ import msgspec
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.defaults import DEFAULT_MODELS
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
-from adjudge.models.providers.base import Access, HttpModel, Sent, find_finish_reason
+from adjudge.models.providers.base import Access, HttpModel, OptionalParameters, find_finish_reason
 from adjudge.models.providers.catalog import GEMINI, Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.models.usage import read_count
@@ -19,9 +19,9 @@ from adjudge.result import Usage
 
 _TOP_LOGPROBS = 20
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
-_WORDS: Mapping[str, tuple[str, ...]] = {
+_NAMES_IN_ERRORS: Mapping[str, tuple[str, ...]] = {
     "temperature": ("temperature",),
     "seed": ("seed",),
     "maxOutputTokens": ("maxOutputTokens", "max_output_tokens"),
@@ -29,10 +29,11 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "responseJsonSchema": ("responseJsonSchema", "response_json_schema", "responseMimeType", "response_mime_type"),
 }
 
-_PARTNERS = {"responseLogprobs": "logprobs", "responseJsonSchema": "responseMimeType"}
+_PAIRED_PARAMETERS = {"responseLogprobs": "logprobs", "responseJsonSchema": "responseMimeType"}
+"""Parameters that are sent together with another one, and left out together with it."""
 
 
-_REASONS: Mapping[str, FinishReason] = {
+_FINISH_REASONS: Mapping[str, FinishReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "CONTINUATION": "length",
@@ -107,23 +108,28 @@ class Gemini(HttpModel):
         self,
         model: str,
         *,
-        place: Endpoint = Endpoint(provider=GEMINI),  # noqa: B008
+        endpoint: Endpoint = Endpoint(provider=GEMINI),  # noqa: B008
         **options: Any,
     ) -> None:
-        super().__init__(model, place=place, **options)
-        if not _NAME.fullmatch(model):
+        super().__init__(model, endpoint=endpoint, **options)
+        if not _MODEL_NAME.fullmatch(model):
             raise UsageError(
                 f"a Gemini model is called like {DEFAULT_MODELS['gemini']}, got {model!r}", argument="model"
             )
 
     def _find_url(self, access: Access) -> str:
+        """Return the address to which requests are posted."""
         model = self.model if "/" in self.model else f"models/{self.model}"
         return f"{access.base}/{model}:generateContent"
 
-    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
-        return {name: _WORDS[name] for name in self._make_config(request, refused) if name in _WORDS}
+    def _list_optional_parameters(self, request: Request, refused: frozenset[str]) -> OptionalParameters:
+        """List the optional parameters that are not ``refused``, each with the names that an error may call it by."""
+        return {
+            name: _NAMES_IN_ERRORS[name] for name in self._make_config(request, refused) if name in _NAMES_IN_ERRORS
+        }
 
     def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        """Render the body of a request around the user part: the bytes before it and those after it."""
         body: dict[str, Any] = {}
         if request.system:
             body["systemInstruction"] = {"parts": [{"text": request.system}]}
@@ -132,10 +138,10 @@ class Gemini(HttpModel):
             body["generationConfig"] = config
         body["contents"] = [{"role": "user", "parts": [{"text": ""}]}]
         encoded = msgspec.json.encode(body)
-        return encoded.removesuffix(b'""}]}]}'), b"}]}]}"
+        return encoded.removesuffix(b'""}]}]}'), b"}]}]}"  # the user part takes the place of the empty text
 
     def _make_config(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
-        """Make the config without what is unset or refused, and without the partner of what is refused."""
+        """Make the ``generationConfig`` of a request, without unset or refused parameters or their pairs."""
         config: dict[str, Any] = {
             "temperature": request.temperature,
             "seed": request.seed,
@@ -145,11 +151,11 @@ class Gemini(HttpModel):
             config |= {"responseMimeType": "application/json", "responseJsonSchema": request.form.schema}
         if request.logprobs:
             config |= {"responseLogprobs": True, "logprobs": _TOP_LOGPROBS}
-        gone = refused | {_PARTNERS[name] for name in refused if name in _PARTNERS}
-        return {name: value for name, value in config.items() if value is not None and name not in gone}
+        left_out = refused | {_PAIRED_PARAMETERS[name] for name in refused if name in _PAIRED_PARAMETERS}
+        return {name: value for name, value in config.items() if value is not None and name not in left_out}
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Read a reply of the provider; a blocked one is a refusal. Raises ``ModelError``."""
+        """Read the provider's reply; a blocked one is a refusal. Raises ``ModelError`` for one without a candidate."""
         response = _DECODER.decode(body)
         blocked = response.prompt_feedback.block_reason if response.prompt_feedback else None
         candidate = response.candidates[0] if response.candidates else None
@@ -159,7 +165,7 @@ class Gemini(HttpModel):
         reason: FinishReason = "refusal"
         if candidate is not None and not blocked:
             # "If empty, the model has not stopped generating."
-            reason = find_finish_reason(_REASONS, candidate.finish_reason, missing="length")
+            reason = find_finish_reason(_FINISH_REASONS, candidate.finish_reason, missing="length")
         return Reply(
             text="".join(part.text for part in parts if part.text and not part.thought) if candidate else None,
             finish_reason=reason,
@@ -171,7 +177,7 @@ class Gemini(HttpModel):
 
 
 def _read_usage(usage: _Usage | None) -> Usage | None:
-    """Read the usage; what the model thought is counted as output. ``None`` where the provider says nothing."""
+    """Convert the provider's usage, with thoughts counted as output; ``None`` where it reports none."""
     if usage is None:
         return None
     return Usage(
@@ -182,24 +188,29 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
 
 
 def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
-    """The tokens of a reply, or ``None`` where any number is missing: half a distribution is none."""
+    """Convert the log-probabilities of a reply's tokens; ``None`` where any number is missing.
+
+    Without some of the alternatives, the others would look like all that the model could choose from.
+    """
     if logprobs is None or not logprobs.chosen_candidates:
         return None
     tops = logprobs.top_candidates or []
     tokens: list[TokenLogprob] = []
-    for place, candidate in enumerate(logprobs.chosen_candidates):
-        chosen = _list_pairs([candidate])
-        if not chosen:
+    for index, candidate in enumerate(logprobs.chosen_candidates):
+        chosen_pairs = _list_pairs([candidate])
+        if not chosen_pairs:
             return None
-        listed = (tops[place].candidates or []) if place < len(tops) else []
-        top = _list_pairs(listed)
-        if len(top) < len(listed):  # the rest would be taken for all that stood to choose
+        alternatives = (tops[index].candidates or []) if index < len(tops) else []
+        top = _list_pairs(alternatives)
+        if len(top) < len(alternatives):
             return None
-        tokens.append(TokenLogprob(token=chosen[0][0], logprob=chosen[0][1], top=top))
+        token, logprob = chosen_pairs[0]
+        tokens.append(TokenLogprob(token=token, logprob=logprob, top=top))
     return tuple(tokens)
 
 
 def _list_pairs(candidates: list[_Chosen]) -> tuple[tuple[str, float], ...]:
+    """List the token and the log-probability of each candidate, without those that lack either."""
     return tuple(
         (candidate.token, candidate.log_probability)
         for candidate in candidates

@@ -1,4 +1,4 @@
-"""The one way out: POST over aiohttp, with retries, limits and sessions that close with their loop.
+"""HTTP requests to providers over aiohttp, with retries, limits and sessions that close with their event loop.
 
 Whether an answer is tried again, and after which wait, is decided in ``models/retry.py`` (``may_retry``, ``back_off``).
 """
@@ -33,7 +33,7 @@ LARGEST_REPLY = 8 * 2**20
 """Bytes of a reply that are read at most; the text of a judgement has some thousand."""
 
 
-_LARGE = 2**20
+_LARGE_BODY = 2**20
 
 Answer = tuple[int, Mapping[str, str], bytes]
 """HTTP status, headers (looked up without regard to case) and body."""
@@ -63,17 +63,18 @@ class Transport:
         self.max_concurrency = max_concurrency
         self.requests_per_minute = requests_per_minute
         self._sleep, self._random, self._clock, self._wall = sleep, random, clock, wall
-        self._open_lines()
+        self._make_states()
 
     def __reduce__(self) -> tuple[Callable[..., Transport], tuple[()]]:
-        # Connections belong to one process; another one opens its own, under the same limits.
+        # Pickled without connections, which belong to one process; another process opens its own.
         limits = {name: getattr(self, name) for name in ("max_concurrency", "requests_per_minute")}
         return partial(type(self), **limits), ()
 
     def divide(self, among: int) -> None:
-        """Keep to one of so many equal shares of the limits, before anything is sent: other processes have the rest.
+        """Keep to one of ``among`` equal shares of the limits; other processes have the other shares.
 
-        Raises ``UsageError`` where a share would be no whole request at once.
+        It is called before anything is sent. Raises ``UsageError`` where a share would be less than one request at
+        once.
         """
         if self.max_concurrency is not None:
             if self.max_concurrency < among:
@@ -85,12 +86,13 @@ class Transport:
             self.max_concurrency //= among
         if self.requests_per_minute is not None:
             self.requests_per_minute /= among
-        self._open_lines()
+        self._make_states()
 
-    def _open_lines(self) -> None:
-        # Not a method of ours: that would tie a knot, and a dropped model would wait for the garbage collector.
+    def _make_states(self) -> None:
+        """Begin without sessions: the state of each event loop is made when it first sends a request."""
+        # Not a bound method of this object: the reference cycle would keep a dropped model until garbage collection.
         make = partial(_LoopState, self.max_concurrency, throttled=self.requests_per_minute is not None)
-        self._lines: PerLoop[_LoopState] = PerLoop(make, _LoopState.abandon)
+        self._states: PerLoop[_LoopState] = PerLoop(make, _LoopState.abandon)
 
     async def post(
         self,
@@ -108,39 +110,40 @@ class Transport:
         8 MB or compressed, and when the server asks for a wait of more than 60 seconds. ``secrets`` never stand in
         an error's message. ``call`` says who is told of each answer, and who pays for another try.
         """
-        line = self._lines.get()
-        if line.session is None:
-            await line.open()
-        failures: dict[int | None, int] = {}
+        state = self._states.get()
+        if state.session is None:
+            await state.open()
+        failures: dict[int | None, int] = {}  # the number of failed tries: 429 is counted apart, None is any other
         sent = False
         while True:
-            answer = await self._try_once(line, url, headers, body, secrets)
-            if call.pace is not None and not isinstance(answer, _Broken):
-                call.pace.note(answer[0], answer[1])
-            if not isinstance(answer, _Broken) and not may_retry(*answer):
+            answer = await self._try_once(state, url, headers, body, secrets)
+            if call.pace is not None and not isinstance(answer, _BrokenConnection):
+                status, answer_headers, _ = answer
+                call.pace.note(status, answer_headers)
+            if not isinstance(answer, _BrokenConnection) and not may_retry(*answer):
                 return answer
-            sent = sent or not isinstance(answer, _Broken) or answer.sent
-            kind = 429 if not isinstance(answer, _Broken) and answer[0] == 429 else None
-            failures[kind] = failures.get(kind, 0) + 1
-            if failures[kind] >= attempts_for(kind):
-                if isinstance(answer, _Broken):
+            sent = sent or not isinstance(answer, _BrokenConnection) or answer.sent
+            failure_status = 429 if not isinstance(answer, _BrokenConnection) and answer[0] == 429 else None
+            failures[failure_status] = failures.get(failure_status, 0) + 1
+            if failures[failure_status] >= attempts_for(failure_status):
+                if isinstance(answer, _BrokenConnection):
                     raise ModelError(str(answer), sent=sent)
                 return answer
-            if call.pay_again is not None and isinstance(answer, _Broken) and answer.sent:
+            if call.pay_again is not None and isinstance(answer, _BrokenConnection) and answer.sent:
                 await call.pay_again()
-            await self._sleep(self._find_wait(line.host(url), answer, failures[kind], secrets))
+            await self._sleep(self._find_wait(state.host(url), answer, failures[failure_status], secrets))
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Mapping[str, str]]:
-        """Send ``body`` once, and return status and headers of the answer, whose text is not read.
+        """Send ``body`` once, and return the status and the headers of the answer, whose body is not read.
 
-        For whoever has retries of its own. Raises ``ModelError`` when no answer comes.
+        It is for callers that retry themselves. Raises ``ModelError`` when no answer comes.
         """
-        line = self._lines.get()
-        if line.session is None:
-            await line.open()
+        state = self._states.get()
+        if state.session is None:
+            await state.open()
         try:
-            status, answer_headers, _ = await line.send(url, headers, body, (), read=False)
-        except _Broken as broken:
+            status, answer_headers, _ = await state.send(url, headers, body, (), read=False)
+        except _BrokenConnection as broken:
             raise ModelError(str(broken), sent=broken.sent) from None
         return status, answer_headers
 
@@ -157,73 +160,79 @@ class Transport:
     ) -> Answer:
         """Send one request of any method once, and return its answer, whatever its status.
 
-        For whoever must know whether a request may have had its effect: nothing is sent again. ``within`` is seconds
-        for all of it. With ``take``, the body of an answer of status 200 is handed to it in pieces, of any size in
-        all, and not returned. Raises ``ModelError`` when no answer comes; ``sent`` is false where nothing left.
+        It is for callers that must know whether a request may have had an effect: nothing is sent again. ``within`` is
+        the seconds for all of it. With ``take``, the body of an answer of status 200 is handed to it in pieces, of any
+        size in all, and not returned. Raises ``ModelError`` when no answer comes; its ``sent`` is false where nothing
+        was sent.
         """
-        line = self._lines.get()
-        if line.session is None:
-            await line.open()
+        state = self._states.get()
+        if state.session is None:
+            await state.open()
         try:
             async with asyncio.timeout(within):
-                return await line.send(url, headers, body, secrets, method=method, take=take)
-        except _Broken as broken:
-            failed = ModelError(str(broken), sent=broken.sent)
+                return await state.send(url, headers, body, secrets, method=method, take=take)
+        except _BrokenConnection as broken:
+            model_error = ModelError(str(broken), sent=broken.sent)
         except TimeoutError:
-            failed = ModelError(f"{line.host(url)} gave no answer within {within:g} s")
-        raise failed
+            model_error = ModelError(f"{state.host(url)} gave no answer within {within:g} s")
+        raise model_error
 
     async def aclose(self) -> None:
         """Close the running loop's session and its connections; the next request opens a new one."""
-        line = self._lines.pop()
-        if line is not None:
-            await line.close()
+        state = self._states.pop()
+        if state is not None:
+            await state.close()
 
     async def _try_once(
-        self, line: _LoopState, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
-    ) -> Answer | _Broken:
-        """Send once, when a place and a turn are free; a connection that broke is returned and not raised."""
+        self, state: _LoopState, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
+    ) -> Answer | _BrokenConnection:
+        """Send once, when the limits allow it; a connection that broke is returned and not raised."""
         try:
-            if line.places is None and line.turns is None:
-                return await line.send(url, headers, body, secrets)
-            async with line.places or _FREE:
-                await self._take_turn(line)
-                return await line.send(url, headers, body, secrets)
-        except _Broken as broken:
+            if state.slots is None and state.turn_lock is None:
+                return await state.send(url, headers, body, secrets)
+            async with state.slots or _NO_LIMIT:
+                await self._wait_for_turn(state)
+                return await state.send(url, headers, body, secrets)
+        except _BrokenConnection as broken:
             return broken
 
-    async def _take_turn(self, line: _LoopState) -> None:
-        """Wait until the next request may begin; turns have equal distances by ``requests_per_minute``."""
-        if line.turns is None or self.requests_per_minute is None:
+    async def _wait_for_turn(self, state: _LoopState) -> None:
+        """Wait until the next request may begin: by ``requests_per_minute``, requests begin at equal intervals."""
+        if state.turn_lock is None or self.requests_per_minute is None:
             return
-        # Whoever holds the lock waits for the next turn; a caller that is cancelled leaves the queue and costs
-        # nobody a turn.
-        async with line.turns:
-            wait = line.next_turn - self._clock()
+        # The task that holds the lock waits for the next turn, and the others for the lock. So a task that is cancelled
+        # takes nobody's turn.
+        async with state.turn_lock:
+            wait = state.next_turn - self._clock()
             if wait > 0:
                 await self._sleep(wait)
-            line.next_turn = max(line.next_turn, self._clock()) + 60.0 / self.requests_per_minute
+            state.next_turn = max(state.next_turn, self._clock()) + 60.0 / self.requests_per_minute
 
-    def _find_wait(self, host: str, answer: Answer | _Broken, attempt: int, secrets: tuple[str, ...]) -> float:
-        """Find the seconds to wait before the next try: as many as the server asks for, else by ``back_off``.
+    def _find_wait(
+        self, host: str, answer: Answer | _BrokenConnection, attempt: int, secrets: tuple[str, ...]
+    ) -> float:
+        """Return the seconds to wait before the next try: as many as the server asks for, else by ``back_off``.
 
         Raises ``ModelError`` for a server that asks for more than ``LONGEST_WAIT``.
         """
-        seconds = None if isinstance(answer, _Broken) else read_wait(answer[1], self._wall)
-        if seconds is None or isinstance(answer, _Broken):
+        if isinstance(answer, _BrokenConnection):
+            return back_off(attempt, self._random)
+        status, headers, body = answer
+        seconds = read_wait(headers, self._wall)
+        if seconds is None:
             return back_off(attempt, self._random)
         if seconds > LONGEST_WAIT:
-            reason = redact_error(read_complaint(answer[2]).message, secrets)
+            reason = redact_error(read_complaint(body).message, secrets)
             wait = redact_error(f"{seconds:.0f}", secrets)
             raise ModelError(
-                f"{host} answered {answer[0]} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "
+                f"{host} answered {status} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "
                 f"that are waited for" + (f": {reason}" if reason else ""),
-                status=answer[0],
+                status=status,
             )
         return seconds
 
 
-class _Broken(Exception):
+class _BrokenConnection(Exception):
     """A connection that failed in a way another try may mend; its text is for the final error."""
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
@@ -232,7 +241,9 @@ class _Broken(Exception):
         """True if any of the request may have left."""
 
 
-class _Free:
+class _NoLimit:
+    """A context manager in place of a semaphore: it lets everybody in at once."""
+
     async def __aenter__(self) -> None:
         return None
 
@@ -240,12 +251,12 @@ class _Free:
         return None
 
 
-_FREE = _Free()
+_NO_LIMIT = _NoLimit()
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """The way in which an address is asked, found once for each: reading one takes longer than looking it up."""
+    """A parsed address with its proxy, made once for each address because that takes time."""
 
     address: URL
     host: str
@@ -256,20 +267,20 @@ class _Route:
 
 
 class _LoopState:
-    """The state of one event loop: its session, its places and its turns."""
+    """The state of one event loop: its session, the limit of requests at once, and the time of the next turn."""
 
     def __init__(self, max_concurrency: int | None, *, throttled: bool) -> None:
         self.max_concurrency = max_concurrency
-        self.places = asyncio.Semaphore(max_concurrency) if max_concurrency else None
-        self.turns = asyncio.Lock() if throttled else None
+        self.slots = asyncio.Semaphore(max_concurrency) if max_concurrency else None
+        self.turn_lock = asyncio.Lock() if throttled else None
         self.next_turn = 0.0
         self.session: aiohttp.ClientSession | None = None
-        self._keeper: AsyncGenerator[None, None] | None = None
+        self._session_generator: AsyncGenerator[None, None] | None = None
         self._context: Any = None
         self._routes: dict[str, _Route] = {}
 
     async def open(self) -> None:
-        """Open the session, and have it closed with the loop."""
+        """Open the session, and arrange that it is closed with the loop."""
         import aiohttp
 
         self.session = aiohttp.ClientSession(
@@ -280,31 +291,31 @@ class _LoopState:
             # Not compressed: decompressing costs more than it saves on a judgement, and can be made a bomb.
             headers={"User-Agent": "adjudge", "Accept-Encoding": "identity", "Content-Type": "application/json"},
         )
-        # A model that is dropped while its loop runs is closed by the generator below. Until then somebody outside
-        # must hold the session, or the garbage collector finds both at once and the session complains first.
-        weakref.finalize(self, _forget_session, self.session)
-        # An asynchronous generator is the one thing a loop closes by itself (asyncio.run, shutdown_asyncgens).
-        self._keeper = _hold_session(self.session)
-        await anext(self._keeper)
+        # If a model is dropped while its loop runs, the generator below closes the session. Until then a reference from
+        # outside must keep it: else both would be garbage together, and the session would warn that it is not closed.
+        weakref.finalize(self, _do_nothing, self.session)
+        # A loop that ends closes its asynchronous generators (asyncio.run, shutdown_asyncgens), and nothing else.
+        self._session_generator = _keep_session(self.session)
+        await anext(self._session_generator)
 
     async def close(self) -> None:
         """Close the session now."""
-        keeper, self._keeper, self.session = self._keeper, None, None
-        if keeper is not None:
-            await keeper.aclose()
+        generator, self._session_generator, self.session = self._session_generator, None, None
+        if generator is not None:
+            await generator.aclose()
 
     def abandon(self) -> None:
-        """Mark the session of a closed loop as closed; its sockets went with the loop."""
+        """Mark the session of a closed loop as closed; its sockets were closed with the loop."""
         if self.session is None or self.session.closed:
             return
         closing = self.session.close()
-        # Nothing can be awaited any more, and with a closed loop nothing needs to be.
+        # The coroutine is run up to its first await: nothing can be awaited without the loop, and nothing needs to be.
         with suppress(StopIteration, RuntimeError):
             closing.send(None)
         closing.close()
 
     def host(self, url: str) -> str:
-        """The host of an address, for messages."""
+        """Return the host of an address, for messages."""
         return self._find_route(url).host
 
     async def send(
@@ -318,7 +329,7 @@ class _LoopState:
         method: str = "POST",
         take: Callable[[bytes], None] | None = None,
     ) -> Answer:
-        """One request and its answer; whatever goes wrong leaves no connection in use. Raises ``ModelError``."""
+        """Send one request and return its answer; on failure its connection is closed. Raises ``ModelError``."""
         import aiohttp
 
         if self.session is None:
@@ -328,8 +339,8 @@ class _LoopState:
         if proxy is not None and proxy.password:
             secrets = (*secrets, proxy.password)
         try:
-            # As a file: of large bytes aiohttp warns that sending them would hold the loop up.
-            payload = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
+            # Large bytes are sent as a file: aiohttp warns that sending them in one piece would block the loop.
+            payload = io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY else body
             answer = await self.session.request(
                 method, route.address, data=payload, headers=headers, allow_redirects=False, **route.options
             )
@@ -338,19 +349,20 @@ class _LoopState:
                     answer.close()
                     return answer.status, answer.headers, b""
                 if take is not None and answer.status == 200:
-                    await _pass_on(answer, host, secrets, take)
+                    await _hand_on_pieces(answer, host, secrets, take)
                     return answer.status, answer.headers, b""
                 return answer.status, answer.headers, await _read_answer(answer, host, secrets)
             except BaseException:
-                # Cancelled, too large or broken: the connection still carries the rest and must not be used again.
+                # Cancelled, too large or broken: unread bytes are left on the connection, so it must not be used again.
                 answer.close()
                 raise
         except aiohttp.ClientError as error:
-            failed = _translate_error(host, error, secrets)
-        # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
-        raise failed
+            translated_error = _translate_error(host, error, secrets)
+        # Outside the block, so that the error does not carry aiohttp's, which holds the headers and so the key.
+        raise translated_error
 
     def _find_route(self, url: str) -> _Route:
+        """Return the route of an address, which is made at the first request to it and kept."""
         route = self._routes.get(url)
         if route is None:
             if len(self._routes) >= 256:
@@ -359,7 +371,7 @@ class _LoopState:
         return route
 
     def _make_route(self, url: str) -> _Route:
-        """Make the route of an address; the TLS context is made once for the loop, when it is first needed."""
+        """Make the route of an address. The TLS context is made once for the loop, when it is first needed."""
         import ssl
 
         from yarl import URL
@@ -370,17 +382,18 @@ class _LoopState:
         proxy = find_proxy(address)
         options: dict[str, Any] = {} if proxy is None else {"proxy": proxy}
         if address.scheme == "https":
-            # Made now and not by aiohttp, whose context is made at import and would miss SSL_CERT_FILE set later.
+            # Not aiohttp's own context, which is made at import and would miss an SSL_CERT_FILE that is set later.
             self._context = self._context or ssl.create_default_context()
             options["ssl"] = self._context
         return _Route(address, host, proxy, options)
 
 
-def _forget_session(session: aiohttp.ClientSession) -> None:
-    """Nothing is left to do: the generator holds the session until it has closed it."""
+def _do_nothing(session: aiohttp.ClientSession) -> None:
+    """Do nothing: as a finalizer it only keeps a reference to the session, which its generator closes."""
 
 
-async def _hold_session(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+async def _keep_session(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    """Wait at ``yield`` until this generator is closed, by ``close`` or with the event loop; then close the session."""
     try:
         yield
     finally:
@@ -388,6 +401,7 @@ async def _hold_session(session: aiohttp.ClientSession) -> AsyncGenerator[None, 
 
 
 def _check_encoding(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> None:
+    """Raise ``ModelError`` for a compressed answer, which was not asked for."""
     encoding = answer.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise ModelError(
@@ -396,16 +410,17 @@ def _check_encoding(answer: aiohttp.ClientResponse, host: str, secrets: tuple[st
         )
 
 
-async def _pass_on(
+async def _hand_on_pieces(
     answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...], take: Callable[[bytes], None]
 ) -> None:
+    """Hand the body of an answer to ``take`` in pieces. Raises ``ModelError`` for a compressed one."""
     _check_encoding(answer, host, secrets)
     async for piece in answer.content.iter_any():
         take(piece)
 
 
 async def _read_answer(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
-    """Read the body of an answer, and nothing of one that is too large. Raises ``ModelError``."""
+    """Read the body of an answer. Raises ``ModelError`` for one that is too large or compressed."""
     _check_encoding(answer, host, secrets)
     size = answer.content_length
     if size is not None and size <= LARGEST_REPLY:
@@ -423,10 +438,10 @@ async def _read_answer(answer: aiohttp.ClientResponse, host: str, secrets: tuple
 
 
 def _translate_error(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> Exception:
-    """Translate the error of a failed request: ``_Broken`` where another try may help, else an error for the caller.
+    """Translate the error of a failed request into one of ours.
 
-    Only the kind of failure and the system's words are repeated: aiohttp's own messages hold addresses of proxies,
-    which may hold a password.
+    A ``_BrokenConnection`` may be mended by another try; the other errors are for the caller. Only the kind of failure
+    and the system's words are repeated: aiohttp's own messages hold addresses of proxies, which may hold a password.
     """
     import aiohttp
 
@@ -441,29 +456,34 @@ def _translate_error(host: str, error: aiohttp.ClientError, secrets: tuple[str, 
         return UsageError(f"{host!r} is not an address that can be asked")
     if isinstance(error, aiohttp.ClientResponseError):
         return ModelError(f"{host} sent something that is not HTTP ({type(error).__name__})")
-    return _find_break(host, error, secrets) or ModelError(f"{host} could not be asked ({type(error).__name__})")
+    return _find_broken_connection(host, error, secrets) or ModelError(
+        f"{host} could not be asked ({type(error).__name__})"
+    )
 
 
-def _find_break(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> _Broken | None:
-    """Find the failure that another try may mend; ``None`` for any other error.
+def _find_broken_connection(
+    host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]
+) -> _BrokenConnection | None:
+    """Translate an error that another try may mend; return ``None`` for any other error.
 
-    It is marked as not sent only where the connection was never made, so that nothing can have been paid for.
+    ``sent`` is false only where the connection was never made, so that nothing can have been paid for.
     """
     import aiohttp
 
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return _Broken(f"{host}: the name could not be resolved", sent=False)
-    cause = _name_cause(error, secrets)
+        return _BrokenConnection(f"{host}: the name could not be resolved", sent=False)
+    cause = _describe_cause(error, secrets)
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return _Broken(f"the proxy for {host} could not be reached ({cause})", sent=False)
+        return _BrokenConnection(f"the proxy for {host} could not be reached ({cause})", sent=False)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError):
         sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-        return _Broken(f"{host} could not be reached ({cause})", sent=sent)
+        return _BrokenConnection(f"{host} could not be reached ({cause})", sent=sent)
     if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
-        return _Broken(f"{host} closed the connection before the reply was complete ({cause})")
+        return _BrokenConnection(f"{host} closed the connection before the reply was complete ({cause})")
     return None
 
 
-def _name_cause(error: aiohttp.ClientError, secrets: tuple[str, ...]) -> str:
+def _describe_cause(error: aiohttp.ClientError, secrets: tuple[str, ...]) -> str:
+    """Describe the cause of an error in the system's words, else by the error's type."""
     cause = getattr(error, "os_error", error)
     return redact_error(getattr(cause, "strerror", None) or type(error).__name__, secrets)

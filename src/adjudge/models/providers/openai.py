@@ -9,7 +9,7 @@ import msgspec
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import FinishReason, Form, Reply, Request, TokenLogprob
-from adjudge.models.providers.base import Access, HttpModel, Sent, add_to_free_text, find_finish_reason
+from adjudge.models.providers.base import Access, HttpModel, OptionalParameters, add_to_free_text, find_finish_reason
 from adjudge.models.providers.catalog import Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.models.usage import read_count
@@ -17,7 +17,7 @@ from adjudge.result import Usage
 
 _TOP_LOGPROBS = 20
 
-_REASONS: Mapping[str, FinishReason] = {
+_FINISH_REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
     "eos": "stop",  # Together
     "eos_token": "stop",  # text-generation-inference
@@ -33,7 +33,7 @@ _REASONS: Mapping[str, FinishReason] = {
 """Every other reason is an error of the model: ``error`` (Mistral, OpenRouter), ``abort`` (vLLM, SGLang),
 ``insufficient_system_resource`` (DeepSeek) and what nobody knows yet end replies that are not complete."""
 
-_OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_OTHER_LIMIT_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
 class _Part(msgspec.Struct):
@@ -104,11 +104,11 @@ class OpenAICompatible(HttpModel):
         self,
         model: str,
         *,
-        place: Endpoint,
+        endpoint: Endpoint,
         free_text: Mapping[str, object] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(model, place=place, **options)
+        super().__init__(model, endpoint=endpoint, **options)
         if free_text is not None and not isinstance(free_text, Mapping):
             raise UsageError(
                 f"free_text must be a mapping of JSON Schema keywords, got {type(free_text).__name__}",
@@ -122,33 +122,39 @@ class OpenAICompatible(HttpModel):
         return super().identity | ({"free_text": self.free_text} if self.free_text else {})
 
     def _options(self) -> dict[str, Any]:
+        """Return the arguments with which a model like this one is made."""
         return super()._options() | {"free_text": self.free_text}
 
     def _find_url(self, access: Access) -> str:
+        """Return the address to which requests are posted."""
         return f"{access.base}/chat/completions"
 
-    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
+    def _list_optional_parameters(self, request: Request, refused: frozenset[str]) -> OptionalParameters:
+        """List the optional parameters that are not ``refused``, each with the names that an error may call it by."""
         body = self._make_parameters(request, refused)
-        words = {"logprobs": ("logprobs", "top_logprobs"), "response_format": ("response_format", "json_schema")}
-        return {name: words.get(name, (name,)) for name in body if name != "top_logprobs"}
+        other_names = {"logprobs": ("logprobs", "top_logprobs"), "response_format": ("response_format", "json_schema")}
+        return {name: other_names.get(name, (name,)) for name in body if name != "top_logprobs"}
 
     def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        """Render the body of a request around the user part: the bytes before it and those after it."""
         system = [{"role": "system", "content": request.system}] if request.system else []
         opening = msgspec.json.encode({"model": self.model, "messages": [*system, {"role": "user", "content": ""}]})
         parameters = msgspec.json.encode(self._make_parameters(request, refused))
-        # opening ends in '""}]}': the user part goes between the quotes' place and '}]'.
-        return opening.removesuffix(b'""}]}'), b"}]" + (b"," + parameters[1:] if len(parameters) > 2 else b"}")
+        # ``opening`` ends in '""}]}'. The user part takes the place of '""', and the parameters follow after '}]'.
+        end = b"," + parameters[1:] if len(parameters) > 2 else b"}"
+        return opening.removesuffix(b'""}]}'), b"}]" + end
 
     def _make_parameters(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         """Make the parameters of a request, under the provider's names and without those that it refused."""
-        provider, body = self.place.provider, dict[str, Any]()
+        provider, body = self.endpoint.provider, dict[str, Any]()
         if request.temperature is not None:
             body["temperature"] = request.temperature
         if request.seed is not None:
             body[provider.seed] = request.seed
         if request.max_output_tokens is not None:
             limit = provider.max_tokens
-            body[_OTHER_LIMIT[limit] if limit in refused else limit] = request.max_output_tokens
+            # A provider that refuses one name of the limit may take the other one.
+            body[_OTHER_LIMIT_NAME[limit] if limit in refused else limit] = request.max_output_tokens
         if request.logprobs and provider.logprobs == "count":
             body["logprobs"] = 1
         elif request.logprobs and provider.logprobs == "top":
@@ -160,11 +166,12 @@ class OpenAICompatible(HttpModel):
         return {name: value for name, value in body.items() if name not in refused}
 
     def _make_form(self, form: Form) -> dict[str, Any]:
+        """Make the ``response_format`` that holds a model to the form's schema."""
         schema = add_to_free_text(form.schema, self.free_text) if self.free_text else form.schema
         return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Read a reply of the provider, with the reason why it ended. Raises ``ModelError``."""
+        """Read the provider's reply, with the reason why it ended. Raises ``ModelError`` for one without a choice."""
         completion = _DECODER.decode(body)
         if not completion.choices:
             # Routers answer 200 with an error inside.
@@ -174,8 +181,8 @@ class OpenAICompatible(HttpModel):
         text = message.content if not isinstance(message.content, list) else _join_parts(message.content)
         reason: FinishReason = "refusal"
         if not message.refusal:
-            missing: FinishReason = "length" if self.place.provider.says_why else "other"
-            reason = find_finish_reason(_REASONS, choice.finish_reason, missing=missing)
+            missing: FinishReason = "length" if self.endpoint.provider.says_why else "other"
+            reason = find_finish_reason(_FINISH_REASONS, choice.finish_reason, missing=missing)
         return Reply(
             text=text or message.refusal or text,
             finish_reason=reason,
@@ -187,10 +194,12 @@ class OpenAICompatible(HttpModel):
 
 
 def _join_parts(parts: list[_Part]) -> str:
+    """Join the texts of the parts that are text."""
     return "".join(part.text for part in parts if part.type == "text" and part.text)
 
 
 def _read_usage(usage: _Usage | None) -> Usage | None:
+    """Convert the provider's usage; ``None`` where it reports none."""
     if usage is None:
         return None
     details = usage.prompt_tokens_details
@@ -203,7 +212,10 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
 
 
 def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
-    """The tokens of a reply, or ``None`` where any number is missing: half a distribution is none."""
+    """Convert the log-probabilities of a reply's tokens; ``None`` where any number is missing.
+
+    Without some of the alternatives, the others would look like all that the model could choose from.
+    """
     if logprobs is None:
         return None
     if logprobs.content:
@@ -221,7 +233,7 @@ def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprob, ...] | Non
             for alternative in chosen.top_logprobs or ()
             if alternative.logprob is not None
         )
-        if len(top) < len(chosen.top_logprobs or ()):  # the rest would be taken for all that stood to choose
+        if len(top) < len(chosen.top_logprobs or ()):
             return None
         listed.append(TokenLogprob(token=chosen.token, logprob=chosen.logprob, top=top))
     return tuple(listed)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def find_proxy(address: URL) -> URL | None:
-    """The proxy for an address, from ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``; ``None`` for this machine.
+    """Find the proxy for an address, from ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``; ``None`` for this machine.
 
-    Every request of adjudge asks here. What is sent to this machine may be in clear text and hold a key: a proxy
-    elsewhere would read both.
+    It is called for every request of adjudge. What is sent to this machine may be in clear text and hold a key, and a
+    proxy on another machine would read both.
     """
     from urllib.request import getproxies_environment, proxy_bypass
 
@@ -26,7 +26,7 @@ def find_proxy(address: URL) -> URL | None:
     host = address.host or ""
     if normalise_loopback(host) is not None or _is_unspecified(host):
         return None
-    # Looked up here: aiohttp's own trust_env asks again, in a thread, for every request.
+    # Not with aiohttp's ``trust_env``, which looks the proxy up again, in a thread, for every request.
     proxy = getproxies_environment().get(address.scheme)
     if not proxy or proxy_bypass(f"{host}:{address.port}"):
         return None
@@ -34,7 +34,7 @@ def find_proxy(address: URL) -> URL | None:
 
 
 def make_connector(*, limit: int = 100, limit_per_host: int = 0) -> aiohttp.TCPConnector:
-    """A connector with limits of open connections, 0 for none, which looks for this machine's names nowhere else."""
+    """Make a connector with limits of open connections, 0 for none, which never asks DNS for this machine's names."""
     import aiohttp
 
     class Resolver(aiohttp.ThreadedResolver):

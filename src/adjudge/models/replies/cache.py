@@ -55,7 +55,8 @@ class CachedModel(WrapperModel):
     def around(self, model: Model) -> Model:
         """The same layers around another model; no cache around one that has no identity, such as a recording."""
         wrapped = super().around(model)
-        return wrapped if getattr(model, "identity", None) is not None else getattr(wrapped, "model", wrapped)
+        has_identity = getattr(model, "identity", None) is not None
+        return wrapped if has_identity else getattr(wrapped, "model", wrapped)  # the model inside this cache
 
     def check(self) -> None:
         """Raise ``UsageError`` when the cache cannot be used, or for what the model's own ``check`` finds."""
@@ -64,46 +65,51 @@ class CachedModel(WrapperModel):
         self.cache.check()
 
     async def complete(self, request: Request, /) -> Reply:
-        """The reply that is kept, else the one that is under way, else that of the model."""
-        described = describe_call(self, request, seat=self.seat)
-        key, source = make_call_key(described), make_source(described)
-        flights: dict[str, _Flight] = self.cache.under_way.get()
+        """Return the kept reply, else that of an equal request that is under way, else that of the model."""
+        description = describe_call(self, request, seat=self.seat)
+        key, source = make_call_key(description), make_source(description)
+        under_way: dict[str, _RequestUnderWay] = self.cache.under_way.get()
         while True:
             reply = None if request.call.anew else self._find_kept_reply(key, source, request)
             if reply is not None:
                 return self.compare_names(reply)
-            flight = flights.get(key)
-            if flight is None:
-                return await self._ask_model(key, source, request, flights)
-            await flight.over.wait()
-            if flight.error is not None:
-                raise flight.error
-            joined = None if flight.row is None else self._read_row(_decode_cached(flight.row), request)
-            if joined is not None:
-                return self.compare_names(joined)
-            # The task that asked was cancelled, and it alone: one of those that waited asks in its place.
+            equal_request = under_way.get(key)
+            if equal_request is None:
+                return await self._ask_model(key, source, request, under_way)
+            await equal_request.finished.wait()
+            if equal_request.error is not None:
+                raise equal_request.error
+            row = equal_request.row
+            joined_reply = None if row is None else self._read_row(_decode_cached(row), request)
+            if joined_reply is not None:
+                return self.compare_names(joined_reply)
+            # Only the task that asked was cancelled: one of the tasks that waited for it asks now.
 
     async def aclose(self) -> None:
-        """Close the model's connections, and wait until what is kept is in the file; the cache stays open."""
+        """Close the model's connections, and wait until all kept replies are in the file; the cache stays open."""
         await super().aclose()
         await asyncio.to_thread(self.cache.flush)
 
     def explain(self, request: Request) -> dict[str, Any]:
-        """The key of a request, everything it is made of, and whether a reply is kept under it; nothing is asked."""
-        described = describe_call(self, request, seat=self.seat)
-        key = make_call_key(described)
-        is_kept = self._find_kept_reply(key, make_source(described), request) is not None
-        return {"schema": "adjudge/cache-explanation/1", "key": key, "found": is_kept, "ingredients": described}
+        """Return a request's key, everything that it is made of, and whether a reply is kept under it; ask nobody."""
+        description = describe_call(self, request, seat=self.seat)
+        key = make_call_key(description)
+        is_kept = self._find_kept_reply(key, make_source(description), request) is not None
+        return {"schema": "adjudge/cache-explanation/1", "key": key, "found": is_kept, "ingredients": description}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} in {str(self.cache.path)!r}>"
 
     def _make_around(self, model: Model) -> Self:
-        # The identity that was given is that of this model alone.
+        """Return another model with the same cache and seat."""
+        # Without the stated identity, which is that of this model alone.
         return type(self)(model, self.cache, seat=self.seat)
 
     def _find_kept_reply(self, key: str, source: str, request: Request) -> Reply | None:
-        """Find the kept reply; ``None`` for none, a damaged one, or one of another model than the name means now."""
+        """Find the kept reply to a request; ``None`` for none or a damaged one.
+
+        Also ``None`` for a reply of another model than answers under this name now.
+        """
         body = self.cache.find(key, source)
         if body is None:
             return None
@@ -111,73 +117,80 @@ class CachedModel(WrapperModel):
             row = _decode_cached(body)
             check_text(row, where=_WHERE)
         except UsageError as error:
-            # Not what we wrote. Nothing of it is used.
+            # Somebody else wrote it, or it is damaged: nothing of it is used.
             _log.warning("the cache %s has no reply of ours under %s; the model is asked", self.cache.path, key)
             _log.debug("%s", error)
             return None
         reply = self._read_row(row, request)
         if reply is None or reply.model is None:
             return reply
-        # Compared here as well as by time: another process may have written it after it met the change.
+        # ``find`` leaves out replies from before the name changed. Another process may have kept one of the old model
+        # later than that.
         return reply if self.cache.find_name(source) in (None, _cut_name(reply.model)) else None
 
     def _read_row(self, row: Row, request: Request) -> Reply | None:
-        """The reply of a row with the present token; ``None`` where it is of another judge in code, or of none."""
+        """Read the reply in a row, with this request's token; ``None`` if it is of another judge in code or of none."""
         reply = read_answer(row, request, key=None, function=self.function_identity)
-        # The name is that of the reply alone: what reported none must not be compared by the name in the row.
+        # The model's name is the one in the reply: a reply that reports none must not get the name in the row.
         return None if reply is None else replace(reply, model=row.reply.model, usage=NOTHING_USED)
 
-    async def _ask_model(self, key: str, source: str, request: Request, flights: dict[str, _Flight]) -> Reply:
-        """Ask the model, and let those who wait for the same reply have it, or the error."""
-        flight = flights[key] = _Flight()
+    async def _ask_model(
+        self, key: str, source: str, request: Request, under_way: dict[str, _RequestUnderWay]
+    ) -> Reply:
+        """Ask the model and keep its reply; the tasks that wait for an equal request get the reply, or the error."""
+        this_request = under_way[key] = _RequestUnderWay()
         try:
             reply = await self.model.complete(request)
-            if reply.model:  # before the reply is kept, which is not older than what it reports
+            if reply.model:  # noted before the reply is kept: a reply older than a change of the name is not used
                 self.cache.note_name(source, _cut_name(reply.model))
-            flight.row = _encode_reply(self.name, request, reply)
-            if flight.row is not None and _is_finished(reply):
-                self.cache.keep(key, self.name, flight.row)
+            this_request.row = _encode_reply(self.name, request, reply)
+            if this_request.row is not None and _is_finished(reply):
+                self.cache.keep(key, self.name, this_request.row)
         except Exception as error:
-            # Not CancelledError: that the one who asked gave up says nothing to those who wait.
-            flight.error = error
+            # Not CancelledError: if only this task is cancelled, one of the others asks.
+            this_request.error = error
             raise
         else:
             return reply
         finally:
-            del flights[key]
-            flight.over.set()
+            del under_way[key]
+            this_request.finished.set()
 
 
 def _decode_cached(body: bytes) -> Row:
+    """Decode a row of a cache. Raises ``UsageError`` for anything else."""
     return decode_row(body, where=_WHERE, schema=CACHED)
 
 
 def _cut_name(name: str | None) -> str:
-    # A server may report a megabyte, and half a character, which SQLite does not take.
+    """Return a reported name as SQLite can hold it: a server may report a megabyte, or half of a surrogate pair."""
     return (name or "")[:LONGEST_NAME].encode("utf-8", "replace").decode()
 
 
-class _Flight:
-    """A request under way, for those who wait for the same."""
+class _RequestUnderWay:
+    """A request under way, with its reply or its error at the end, for tasks that wait for an equal request."""
 
-    __slots__ = ("error", "over", "row")
+    __slots__ = ("error", "finished", "row")
 
     def __init__(self) -> None:
-        self.over = asyncio.Event()
+        self.finished = asyncio.Event()
         self.row: bytes | None = None
+        """The reply as it is kept; ``None`` if there is none, or none that has JSON."""
         self.error: Exception | None = None
 
 
 def _is_finished(reply: Reply) -> bool:
+    """Return whether a reply has a text and ended by itself."""
     return reply.finish_reason == "stop" and bool(reply.text)
 
 
 def _encode_reply(model: str, request: Request, reply: Reply) -> bytes | None:
-    """A reply as it is kept, with the token masked and without the prompt; ``None`` where it has no JSON."""
+    """Encode a reply as a row of a cache, with the token masked and without the prompt; ``None`` if it has no JSON."""
     import msgspec
 
     try:
-        about = {} if request.subject is None else {"subject": request.subject}
-        return msgspec.json.encode({"schema": CACHED, "model": model, **about, "reply": describe_reply(request, reply)})
+        subject = {} if request.subject is None else {"subject": request.subject}
+        reply_members = describe_reply(request, reply)
+        return msgspec.json.encode({"schema": CACHED, "model": model, **subject, "reply": reply_members})
     except (TypeError, UnicodeEncodeError):
         return None

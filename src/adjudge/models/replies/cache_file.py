@@ -62,8 +62,8 @@ _DROP = """DELETE FROM replies WHERE place IN (
 _log = logging.getLogger("adjudge.cache")
 
 
-class Kept(NamedTuple):
-    """A reply on its way into the file, in the order of the columns."""
+class ReplyToWrite(NamedTuple):
+    """A reply that is about to be written into the file; its members are the columns, in order."""
 
     key: str
     at: float
@@ -72,8 +72,8 @@ class Kept(NamedTuple):
     body: bytes
 
 
-class Noted(NamedTuple):
-    """A reported name on its way into the file."""
+class NameToWrite(NamedTuple):
+    """A name that a model reported, which is about to be written into the file."""
 
     source: str
     name: str
@@ -95,7 +95,7 @@ class CachedReply:
 
 
 def _check_path(path: Path) -> None:
-    """Raise ``UsageError`` for what must not serve as a cache; a file that is not there is begun."""
+    """Raise ``UsageError`` for a path that must not be a cache; create the file if there is none."""
     try:
         create_private(path)
         status = path.stat()
@@ -156,13 +156,13 @@ class ReplyCache:
         # Writes have a connection and a lock of their own: a writer that waits for another process must not stop
         # lookups, which are made on the event loop.
         self._writes = SqliteFile(self.path, _KIND, mode="make", open_wait=BUSY_SECONDS)
-        self._group: GroupCommit[Kept | Noted] = GroupCommit()
-        self._waiting: dict[str, Kept] = {}
-        """The replies that are not in the file yet, for lookups; also while they are being written."""
-        self._noted: list[Noted] = []
+        self._group: GroupCommit[ReplyToWrite | NameToWrite] = GroupCommit()
+        self._replies_to_write: dict[str, ReplyToWrite] = {}
+        """The replies that are not in the file yet, by key, for lookups; also while they are being written."""
+        self._names_to_write: list[NameToWrite] = []
         self._writer: Future[None] | None = None
         self._pool: ThreadPoolExecutor | None = None
-        self._complained = False
+        self._has_warned = False
         self.under_way: PerLoop[dict[str, Any]] = PerLoop(dict)
         """The requests of each running loop that are being made, by key, for those who want the same."""
 
@@ -180,13 +180,13 @@ class ReplyCache:
                 the last change of the name that they report. Empty is none.
         """
         with self._lock:
-            waiting = self._waiting.get(key)
+            unwritten = self._replies_to_write.get(key)
         since, until = -math.inf, math.inf
         if self.expires_in is not None:
             until = self._wall()
             since = until - self.expires_in
-        if waiting is not None and waiting.at >= since:
-            return waiting.body
+        if unwritten is not None and unwritten.at >= since:
+            return unwritten.body
         try:
             with self._lookups.using() as connection:
                 row = connection.execute(_FIND, (key, since, until, source)).fetchone()
@@ -202,7 +202,7 @@ class ReplyCache:
             source: The model and the address that were asked.
         """
         with self._lock:
-            for noted in reversed(self._noted):
+            for noted in reversed(self._names_to_write):
                 if noted.source == source:
                     return noted.name
         try:
@@ -221,10 +221,10 @@ class ReplyCache:
             name: The name that the provider reported.
         """
         with self._lock:
-            latest = self._noted[-1] if self._noted else None
+            latest = self._names_to_write[-1] if self._names_to_write else None
             if latest is None or (latest.source, latest.name) != (source, name):
-                noted = Noted(source, name, self._wall())
-                self._noted.append(noted)
+                noted = NameToWrite(source, name, self._wall())
+                self._names_to_write.append(noted)
                 self._queue_row(noted)
 
     def keep(self, key: str, model: str, row: bytes) -> None:
@@ -236,12 +236,15 @@ class ReplyCache:
             row: The reply, as it is written.
         """
         with self._lock:
-            row_of_key = Kept(key, self._wall(), model, row)
-            self._waiting[key] = row_of_key
+            row_of_key = ReplyToWrite(key, self._wall(), model, row)
+            self._replies_to_write[key] = row_of_key
             self._queue_row(row_of_key)
 
-    def _queue_row(self, row: Kept | Noted) -> None:
-        """Let a row wait for the writer; the caller holds the lock, so that ``flush`` finds the writer of it."""
+    def _queue_row(self, row: ReplyToWrite | NameToWrite) -> None:
+        """Queue a row for the writer, and start a writer if there is none.
+
+        The caller holds the lock, so that ``flush`` knows the writer of every queued row.
+        """
         if not self._group.hand_in(row):
             return
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="adjudge-cache")
@@ -331,7 +334,7 @@ class ReplyCache:
     # ---------------------------------------------------------------- the file
 
     def _write_waiting(self) -> None:
-        """Write all that waits. After a failure, what waits is dropped and a warning is logged once."""
+        """Write all rows that wait. After a failure, the rows are dropped, and a warning is logged once."""
         try:
             while group := self._group.take():
                 self._write_group(group)
@@ -339,55 +342,57 @@ class ReplyCache:
             self._warn_once("written", error)
             self._writes.close()
             with self._lock:
-                while self._group.take():  # nor is what came meanwhile written
+                while self._group.take():  # drop the rows that were queued meanwhile, too
                     pass
-                self._waiting.clear()
-                self._noted.clear()
+                self._replies_to_write.clear()
+                self._names_to_write.clear()
 
-    def _write_group(self, group: Sequence[Kept | Noted]) -> None:
+    def _write_group(self, group: Sequence[ReplyToWrite | NameToWrite]) -> None:
         """Write a group of replies and names in one transaction, and drop the oldest replies beyond ``max_bytes``."""
-        names = [entry for entry in group if isinstance(entry, Noted)]
-        rows = [entry for entry in group if isinstance(entry, Kept)]
+        names = [entry for entry in group if isinstance(entry, NameToWrite)]
+        rows = [entry for entry in group if isinstance(entry, ReplyToWrite)]
         with self._writes.using() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for noted in names:
-                self._write_name(connection, noted)
+            for new_name in names:
+                self._write_name(connection, new_name)
             connection.executemany(_KEEP, rows)
             connection.execute("COMMIT")
             if self.max_bytes is not None:
                 while _measure_used_bytes(connection) > self.max_bytes and connection.execute(_DROP).rowcount > 0:
                     pass
         with self._lock:
-            del self._noted[: len(names)]
+            del self._names_to_write[: len(names)]
             for row in rows:
-                if self._waiting.get(row.key) is row:
-                    del self._waiting[row.key]
+                if self._replies_to_write.get(row.key) is row:
+                    del self._replies_to_write[row.key]
 
-    def _write_name(self, connection: sqlite3.Connection, noted: Noted) -> None:
-        """Write the name that a model reports; if it has changed, older replies are not used, and a warning says so."""
+    def _write_name(self, connection: sqlite3.Connection, new_name: NameToWrite) -> None:
+        """Write the name that a model reports. If it has changed, log that older replies are not used any more."""
         query = "SELECT reported, since FROM names WHERE source = ?"
-        row = connection.execute(query, (noted.source,)).fetchone()
+        row = connection.execute(query, (new_name.source,)).fetchone()
         if row is None:
-            # Replies may be kept already, of another process: each row says which name it reported.
-            connection.execute("INSERT INTO names VALUES (?, ?, 0)", (noted.source, noted.name))
+            # Since 0, so that no reply counts as older: another process may have kept some, each with its own name.
+            connection.execute("INSERT INTO names VALUES (?, ?, 0)", (new_name.source, new_name.name))
             return
         reported, since = row
-        if reported != noted.name and since <= noted.at:  # else another process has met a later change
+        if reported != new_name.name and since <= new_name.at:  # else another process has written a later change
             update = "UPDATE names SET reported = ?, since = ? WHERE source = ?"
-            connection.execute(update, (noted.name, noted.at, noted.source))
-            shown = [repr(clean(text, keep_lines=False)[:100]) for text in (noted.name, reported)]
+            connection.execute(update, (new_name.name, new_name.at, new_name.source))
+            shown_names = [repr(clean(text, keep_lines=False)[:100]) for text in (new_name.name, reported)]
             _log.warning(
-                "the cache %s: the model %s answers now and not %s, whose replies are not used", self.path, *shown
+                "the cache %s: the model %s answers now and not %s, whose replies are not used", self.path, *shown_names
             )
 
     def _warn_once(self, action: str, error: Exception) -> None:
-        if not self._complained:
-            self._complained = True
+        """Log the first error of the file; ``action`` is what failed: ``read`` or ``written``."""
+        if not self._has_warned:
+            self._has_warned = True
             reason = clean(str(error), keep_lines=False)
             _log.warning("the cache %s cannot be %s (%s); models are asked instead", self.path, action, reason)
 
 
 def _read_subject(body: bytes) -> str | None:
+    """Read the digest of the content that a kept reply is about; ``None`` where the row does not have it."""
     try:
         subject = json.loads(body).get("subject")
     except (AttributeError, RecursionError, ValueError):
@@ -396,7 +401,7 @@ def _read_subject(body: bytes) -> str | None:
 
 
 def _measure_used_bytes(connection: sqlite3.Connection) -> int:
-    """Bytes of the pages in use; those freed are used again before the file grows."""
+    """Measure the bytes of the pages in use, without free pages, which are used again before the file grows."""
     pragmas = ("page_count", "freelist_count", "page_size")
     used, free, size = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
     return (used - free) * size

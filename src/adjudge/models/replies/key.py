@@ -26,7 +26,7 @@ KEY_SCHEMA = "adjudge/reply-key/1"
 
 
 def describe_request(request: Request) -> dict[str, Any]:
-    """Describe a request as a recording keeps it: with the model's name, exactly what its key is computed from."""
+    """Describe a request as a recording keeps it. Its key is computed from this and the model's name alone."""
     form = request.form
     return {
         "system": mask(request.system, request.token),
@@ -43,7 +43,7 @@ def describe_request(request: Request) -> dict[str, Any]:
 
 
 def _describe_function_input(request: Request) -> dict[str, Any]:
-    """Describe what a judge in code is called with, beside the prompt; nothing for a model.
+    """Return the part of a judge in code's input that the prompt does not show, for its key; nothing for a model.
 
     A prompt does not tell a text from a value that is written alike, and has no thresholds, so two requests with one
     prompt can call the function with different arguments.
@@ -52,42 +52,45 @@ def _describe_function_input(request: Request) -> dict[str, Any]:
 
 
 def make_key(model: str, described: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON (RFC 8785) of a model's name and a described request."""
+    """Return the SHA-256 of the canonical JSON (RFC 8785) of a model's name and a described request."""
     form, parameters = described["form"], described["parameters"]
-    # In canonical JSON the members stand in the order of their names, so the prompt's user part comes last: what is
-    # before it is the same for every content judged by one rubric, and hashed once.
-    begun = _begin_key(
+    # Canonical JSON has the members in the order of their names, so the prompt's user part is last. What is before it
+    # is the same for every content that is judged by one rubric, and is hashed once.
+    shared_hash = _hash_prefix(
         model, described["system"], form and tuple(form.items()), tuple(parameters), *parameters.values()
     )
-    mac = begun.copy()
-    mac.update(_encode_text(described["user"], model) + b"}")
-    return mac.hexdigest()
+    key_hash = shared_hash.copy()
+    key_hash.update(_encode_text(described["user"], model) + b"}")
+    return key_hash.hexdigest()
 
 
 @lru_cache(maxsize=256, typed=True)  # typed: 1, 1.0 and True are written differently
-def _begin_key(
+def _hash_prefix(
     model: str, system: str, form: tuple[tuple[str, str], ...] | None, names: tuple[str, ...], *values: Any
 ) -> Any:
-    """Begin the hash of a request, up to the user part of its prompt; a caller has to copy it, since it is shared.
+    """Hash the canonical JSON of a request up to the user part of its prompt; a caller has to copy the hash object.
 
-    Raises ``UsageError`` for a request that has no canonical JSON.
+    ``names`` and ``values`` are those of the parameters. Raises ``UsageError`` for a request that has no canonical
+    JSON.
     """
     import rfc8785
 
     try:
-        parts = [rfc8785.dumps(part) for part in (form and dict(form), dict(zip(names, values, strict=True)))]
+        form_json = rfc8785.dumps(form and dict(form))
+        parameters_json = rfc8785.dumps(dict(zip(names, values, strict=True)))
     except rfc8785.CanonicalizationError as error:
         raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
-    texts = [_encode_text(text, model) for text in (model, system)]
+    model_json, system_json = _encode_text(model, model), _encode_text(system, model)
     return hashlib.sha256(
-        b'{"form":%b,"model":%b,"parameters":%b,"system":%b,"user":' % (parts[0], texts[0], parts[1], texts[1])
+        b'{"form":%b,"model":%b,"parameters":%b,"system":%b,"user":'
+        % (form_json, model_json, parameters_json, system_json)
     )
 
 
 def _encode_text(text: str, model: str) -> bytes:
-    """A text in canonical JSON; msgspec writes it as RFC 8785 does, many times as fast as a library for the whole.
+    """Encode a text as canonical JSON. msgspec does that as RFC 8785 asks, many times as fast as rfc8785.
 
-    Raises ``UsageError``.
+    Raises ``UsageError``, which names the model, for a text that is not valid Unicode.
     """
     import msgspec
 
@@ -109,7 +112,7 @@ def find_identity(model: Model) -> Mapping[str, Any]:
 
 
 def describe_call(model: Model, request: Request, *, seat: int = 0) -> dict[str, Any]:
-    """Everything that determines a reply, with the two parts of the prompt as SHA-256.
+    """Describe everything that determines a reply, with the two parts of the prompt as SHA-256.
 
     Raises ``UsageError`` for a model that has no identity.
     """
@@ -118,8 +121,8 @@ def describe_call(model: Model, request: Request, *, seat: int = 0) -> dict[str,
         "schema": KEY_SCHEMA,
         "model": model.name,
         "identity": dict(find_identity(model)),
-        "system": _digest(described["system"]),
-        "user": _digest(described["user"]),
+        "system": _digest_text(described["system"]),
+        "user": _digest_text(described["user"]),
         "form": described["form"],
         "parameters": described["parameters"],
         "attempt": request.attempt,
@@ -129,14 +132,14 @@ def describe_call(model: Model, request: Request, *, seat: int = 0) -> dict[str,
 
 
 def make_source(described: Mapping[str, Any]) -> str:
-    """Make the source of a described call, the model's name and identity, for the names that its replies report."""
+    """Write the model and the identity of a described call as one text, under which reported names are kept."""
     import msgspec
 
     return msgspec.json.encode([described["model"], described["identity"]], order="sorted").decode()
 
 
 def make_call_key(described: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON (RFC 8785) of a described call. Raises ``UsageError``."""
+    """Return the SHA-256 of the canonical JSON (RFC 8785) of a described call. Raises ``UsageError``."""
     import rfc8785
 
     try:
@@ -146,19 +149,20 @@ def make_call_key(described: Mapping[str, Any]) -> str:
 
 
 def make_place(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
-    """The place in which a run keeps a reply: who was asked, about which case, for the how manieth time.
+    """Return the key under which a run keeps a reply: case, order, sample, model, seat and attempt.
 
-    It is a JSON list and no digest, so that the replies to one case stand together in the file, and can be found
-    without the prompt they answer. What was asked is in the row, and compared before it answers anything.
+    It is a JSON list and no digest, so that the replies to one case are next to each other in the file, and can be
+    found without the prompt that they answer. The row holds a digest of the prompt, which is compared before the reply
+    is used.
     """
     return encode([case, order, sample, model, seat, attempt]).decode()
 
 
 def make_case_prefix(case: str) -> str:
-    """Make the prefix of the places of all replies to one case."""
+    """Return the beginning of the keys of all replies to one case, as ``make_place`` makes them."""
     return encode([case]).decode()[:-1] + ","
 
 
-def _digest(text: str) -> str:
-    # Half a surrogate pair has no UTF-8; providers refuse it, but a key it must have.
+def _digest_text(text: str) -> str:
+    """Return the SHA-256 of a text, which may be no valid Unicode: a request gets its key before it is refused."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from adjudge.models.model import TokenLogprob
 
-_MARK = re.compile(r"\{\{(=*)token(\[[0-9]{1,6}:[0-9]{1,6}\])?\}\}")
+_TOKEN_MARK = re.compile(r"\{\{(=*)token(\[[0-9]{1,6}:[0-9]{1,6}\])?\}\}")
 
 
 def mask(text: str, token: str | None) -> str:
     """Write a text as it is recorded: with a mark in place of the token, and imitations of the mark escaped."""
     if "{{" not in text:  # nothing to escape, and a pattern for each token is most of what masking costs
         return text.replace(token, "{{token}}") if token else text
-    # One pass for both: escaping before or after masking would let one produce what the other then reads.
-    pattern = re.compile(f"{re.escape(token)}|{_MARK.pattern}") if token else _MARK
+    # Both in one pass: one after the other, the second would change what the first has written.
+    pattern = re.compile(f"{re.escape(token)}|{_TOKEN_MARK.pattern}") if token else _TOKEN_MARK
     return pattern.sub(lambda match: "{{token}}" if match.group() == token else _escape_mark(match), text)
 
 
@@ -23,33 +23,36 @@ def unmask(text: str, token: str | None) -> str:
     """Restore the text that ``mask`` was given, with the present token in place of the recorded one."""
 
     def restore(match: re.Match[str]) -> str:
-        level, part = match.group(1), match.group(2) or ""
-        if level:
-            return "{{" + level[1:] + "token" + part + "}}"
+        """Return the token, or the piece of it, for a mark; an imitation of a mark with one escape less."""
+        escapes, piece = match.group(1), match.group(2) or ""  # a piece of the token is written as [start:end]
+        if escapes:
+            return "{{" + escapes[1:] + "token" + piece + "}}"
         if not token:
             return match.group()
-        start, end = (int(number) for number in part[1:-1].split(":")) if part else (0, len(token))
+        start, end = (int(number) for number in piece[1:-1].split(":")) if piece else (0, len(token))
         return token[start:end]
 
-    return _MARK.sub(restore, text)
+    return _TOKEN_MARK.sub(restore, text)
 
 
 def mask_tokens(logprobs: Sequence[TokenLogprob], token: str | None) -> tuple[TokenLogprob, ...]:
-    """Mask log-probabilities, whose tokens cut the token in pieces: each piece is marked, as ``{{token[0:3]}}``."""
+    """Mask the token in log-probabilities, whose own tokens cut it in pieces: each is marked, as ``{{token[0:3]}}``."""
     pieces = [logprob.token for logprob in logprobs]
     masked = ["".join(_mask_piece(piece, cuts)) for piece, cuts in zip(pieces, _find_cuts(pieces, token), strict=True)]
     return tuple(
         TokenLogprob(
-            token=new,
+            token=masked_piece,
             logprob=logprob.logprob,
-            top=tuple((new if text == logprob.token else mask(text, token), number) for text, number in logprob.top),
+            top=tuple(
+                (masked_piece if text == logprob.token else mask(text, token), number) for text, number in logprob.top
+            ),
         )
-        for logprob, new in zip(logprobs, masked, strict=True)
+        for logprob, masked_piece in zip(logprobs, masked, strict=True)
     )
 
 
 def unmask_tokens(logprobs: Sequence[TokenLogprob], token: str | None) -> tuple[TokenLogprob, ...]:
-    """The log-probabilities that ``mask_tokens`` was given, with the present token."""
+    """Restore the log-probabilities that ``mask_tokens`` was given, with the present token."""
     return tuple(
         TokenLogprob(
             token=unmask(logprob.token, token),
@@ -61,50 +64,54 @@ def unmask_tokens(logprobs: Sequence[TokenLogprob], token: str | None) -> tuple[
 
 
 Cut = tuple[int, int, int]
-"""Start and end within a piece, and where in the token the start is."""
+"""A part of a piece that belongs to the token: its start and end in the piece, and the position of its start in the
+token."""
 
 
 def _find_cuts(pieces: Sequence[str], token: str | None) -> list[list[Cut]]:
     """Find the parts of each piece that belong to a token, which may run through several pieces.
 
-    Each is the begin and the end in the piece, and the place in the token where it begins.
+    Returns for each piece a list of parts: start and end in the piece, and the position in the token of the start.
     """
     cuts: list[list[Cut]] = [[] for _ in pieces]
     if not token:
         return cuts
-    whole, begins = "".join(pieces), _add_up(pieces)
-    places = [match.start() for match in re.finditer(re.escape(token), whole)]
-    number = 0
-    # Both are in order, so they are walked side by side: a reply may be nothing but the token, many thousand times.
-    for place in places:
-        while begins[number] + len(pieces[number]) <= place:
-            number += 1
-        reached = number
-        while reached < len(pieces) and begins[reached] < place + len(token):
-            begin = begins[reached]
-            start, end = max(place, begin), min(place + len(token), begin + len(pieces[reached]))
+    text, piece_starts = "".join(pieces), _list_starts(pieces)
+    first = 0  # the number of the piece in which the current token begins
+    # Tokens and pieces are both in order, so one pass is enough: a reply may be the token alone, many thousand times.
+    for match in re.finditer(re.escape(token), text):
+        token_start, token_end = match.span()
+        while piece_starts[first] + len(pieces[first]) <= token_start:
+            first += 1
+        number = first
+        while number < len(pieces) and piece_starts[number] < token_end:
+            piece_start = piece_starts[number]
+            start, end = max(token_start, piece_start), min(token_end, piece_start + len(pieces[number]))
             if start < end:
-                cuts[reached].append((start - begin, end - begin, start - place))
-            reached += 1
+                cuts[number].append((start - piece_start, end - piece_start, start - token_start))
+            number += 1
     return cuts
 
 
 def _mask_piece(piece: str, cuts: list[Cut]) -> Iterator[str]:
-    at = 0
+    """Yield the parts of a piece: a mark for each part of the token, and the other text with imitated marks escaped."""
+    masked_end = 0
     for start, end, offset in cuts:
-        yield mask(piece[at:start], None)
+        yield mask(piece[masked_end:start], None)
         yield f"{{{{token[{offset}:{offset + end - start}]}}}}"
-        at = end
-    yield mask(piece[at:], None)
+        masked_end = end
+    yield mask(piece[masked_end:], None)
 
 
-def _add_up(pieces: Sequence[str]) -> list[int]:
-    begins, total = [], 0
+def _list_starts(pieces: Sequence[str]) -> list[int]:
+    """List the positions at which pieces start in the text that they make together."""
+    starts, position = [], 0
     for piece in pieces:
-        begins.append(total)
-        total += len(piece)
-    return begins
+        starts.append(position)
+        position += len(piece)
+    return starts
 
 
 def _escape_mark(match: re.Match[str]) -> str:
+    """Escape the imitation of a mark by one more ``=``, which ``unmask`` takes away."""
     return "{{=" + match.group()[2:]

@@ -14,10 +14,10 @@ from adjudge.models.model import FunctionIdentity, Request
 if TYPE_CHECKING:
     from adjudge.models.replies.row import Prompt, PromptRow, Row
 
-LARGEST = 20_000_000
+MOST_SEARCHED_BYTES = 20_000_000
 """Bytes of a recording that is looked through; a larger one is only said to have no reply."""
 
-_FENCE = re.compile(r"^<<(end )?([a-z_-]{1,40}) ", re.MULTILINE)
+_FENCE_LINE = re.compile(r"^<<(end )?([a-z_-]{1,40}) ", re.MULTILINE)
 
 
 class MissingRecording(ModelError):
@@ -34,10 +34,10 @@ class MissingRecording(ModelError):
 
 
 def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: str, erased: int) -> MissingRecording:
-    """The error for a request that no row answers.
+    """Make the error for a request that no row answers.
 
-    ``other`` is why a row that would answer it may not, ``nearest`` what differs from the nearest one; else empty.
-    ``erased`` is how many rows of the file were deleted by ``adjudge forget``.
+    ``other`` says why a row that would answer the request may not, and ``nearest`` what differs from the most similar
+    one; both may be empty. ``erased`` is how many rows of the file were deleted by ``adjudge forget``.
     """
     clauses = f"key {key}"
     clauses += f", case {request.case!r}" if request.case is not None else ""
@@ -53,12 +53,15 @@ def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: st
 
 
 def make_absence(path: Path, model: str | None) -> MissingRecording:
-    """The error for a file that is not there, or has no row of a model."""
+    """Make the error for a file that does not exist, or has no row of a model."""
     return MissingRecording(f"there is no recording of {model or 'a model'} in {path}", key="")
 
 
 def explain_other_judge(row: Row | None, function: FunctionIdentity | None) -> str:
-    """Describe why a row that answers the request by its key or case may not answer this judge, and the remedy."""
+    """Explain why a row that answers the request by its key or case may not answer this judge, and what to do.
+
+    Empty if there is no such row, or if it is of this judge.
+    """
     recorded = None if row is None else row.identify()
     if row is None or recorded == function:
         return ""
@@ -79,21 +82,23 @@ def describe_nearest(
     order: str | None,
     only: str | None,
 ) -> str:
-    """A clause on the recorded request that is most like this one; empty where none can be compared.
+    """Describe how the recorded request that is most similar to this one differs; empty where none can be compared.
 
     ``described`` is the request as a recording keeps it, ``keys`` under which it would have been found, ``only`` the
     one model whose rows are used. No content is quoted, because errors are logged; the prompt's parts are named.
     """
     wanted_keys = set(keys)
     rows = list(_read_rows(path, only))
-    same = [row for _, row in rows if row.key in wanted_keys and (row.case is None or row.case == case)]
-    if same:
-        times = "once" if len(same) == 1 else f"{len(same)} times"
+    equal = [row for _, row in rows if row.key in wanted_keys and (row.case is None or row.case == case)]
+    if equal:
+        times = "once" if len(equal) == 1 else f"{len(equal)} times"
         return f"the same request was recorded {times}, and asked once more than that"
     comparable = [(number, row, row.request) for number, row in rows if row.request is not None]
     if not comparable:
         return ""
-    line, nearest, recorded = max(comparable, key=lambda row: _measure_nearness(row[1], row[2], described, case, order))
+    line, nearest, recorded = max(
+        comparable, key=lambda candidate: _measure_similarity(candidate[1], candidate[2], described, case, order)
+    )
     differences = list(_list_differences(recorded, described))
     if case is not None and nearest.case not in (None, case):
         differences.insert(0, f"it is of case {quote(nearest.case or '', 60)}")
@@ -104,13 +109,13 @@ def describe_nearest(
 
 
 def _read_rows(path: Path, model: str | None) -> Iterator[tuple[int, PromptRow]]:
-    """Yield the rows of a recording, of one ``model`` or (``None``) of all, each behind the number of its line.
+    """Yield the number of the line and the row, for the rows of one ``model`` of a recording, or (``None``) of all.
 
-    None of a file larger than ``LARGEST``.
+    Yields nothing for a file of more than ``MOST_SEARCHED_BYTES``.
     """
     from adjudge.models.replies.row import RECORDING, decode_prompt
 
-    if path.stat().st_size > LARGEST:
+    if path.stat().st_size > MOST_SEARCHED_BYTES:
         return
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if line.strip():
@@ -119,27 +124,30 @@ def _read_rows(path: Path, model: str | None) -> Iterator[tuple[int, PromptRow]]
                 yield number, row
 
 
-def _measure_nearness(
+def _measure_similarity(
     row: PromptRow, recorded: Prompt, described: Mapping[str, Any], case: str | None, order: str | None
 ) -> tuple[int, ...]:
-    """Measure how near a recorded request is: the same case first, then equal parts, then the same data."""
+    """Measure how similar a recorded request is, as a tuple to compare: the same case and order count most.
+
+    Then count equal parts of the request, and last the characters with which the data begin alike.
+    """
     equal = sum(getattr(recorded, name) == described[name] for name in ("system", "form", "parameters"))
     same_case = case is not None and row.case == case
     return (
         int(same_case),
         int(same_case and row.order == order),
         equal,
-        _count_equal(recorded.user, described["user"]),
+        _count_common_prefix(recorded.user, described["user"]),
     )
 
 
 def _list_differences(recorded: Prompt, described: Mapping[str, Any]) -> Iterator[str]:
-    """Yield in words each part in which the present request differs from a recorded one."""
+    """Yield a description of each part in which the present request differs from a recorded one."""
     if recorded.system != described["system"]:
-        line = _find_line(recorded.system, described["system"])
+        line = _find_first_different_line(recorded.system, described["system"])
         yield f"its instructions differ from line {line} on (another rubric, or another version)"
     if recorded.user != described["user"]:
-        yield f"its {_find_part(described['user'], recorded.user)} differs"
+        yield f"its {_find_different_part(described['user'], recorded.user)} differs"
     if recorded.form != described["form"]:
         yield "one of the two asks for structured output of another form"
     before = recorded.parameters if isinstance(recorded.parameters, dict) else {}
@@ -150,28 +158,29 @@ def _list_differences(recorded: Prompt, described: Mapping[str, Any]) -> Iterato
 
 
 def _show_parameter(value: object) -> str:
-    """A parameter is a number or a flag; a file may have anything in its place, a content among it."""
+    """Write a parameter, which is a number or a flag; of anything else, which may be content, only its type."""
     return repr(value) if value is None or isinstance(value, bool | int | float) else f"a {type(value).__name__}"
 
 
-def _count_equal(one: str, other: str) -> int:
-    """Count the characters that two texts have in common at their beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:  # halving: comparing slices is far quicker than looking at each character
+def _count_common_prefix(first: str, second: str) -> int:
+    """Count the characters with which two texts begin alike."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:  # binary search, because comparing slices is far quicker than a loop over characters
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
     return low
 
 
-def _find_line(was: str, now: str) -> int:
-    return now.count("\n", 0, _count_equal(was, now)) + 1
+def _find_first_different_line(recorded: str, present: str) -> int:
+    """Return the number, from 1, of the line in which the present text first differs from the recorded one."""
+    return present.count("\n", 0, _count_common_prefix(recorded, present)) + 1
 
 
-def _find_part(now: str, was: str) -> str:
-    """Find the fenced piece of data that the first difference stands in."""
-    place = _count_equal(now, was)
-    for text in (now, was):
-        fences = [match for match in _FENCE.finditer(text) if match.start() <= place]
-        if fences and fences[-1].group(1) is None:
+def _find_different_part(present: str, recorded: str) -> str:
+    """Return the label of the fenced data in which the texts first differ; ``prompt`` if that is between fences."""
+    position = _count_common_prefix(present, recorded)
+    for text in (present, recorded):
+        fences = [match for match in _FENCE_LINE.finditer(text) if match.start() <= position]
+        if fences and fences[-1].group(1) is None:  # the last fence line before the difference opens its data
             return fences[-1].group(2)
     return "prompt"

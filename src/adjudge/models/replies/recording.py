@@ -62,10 +62,11 @@ class RecordingModel(WrapperModel):
         return f"<{type(self).__name__} {self.name} to {str(self.path)!r}>"
 
     def _make_around(self, model: Model) -> Self:
+        """Return another model whose replies are appended to the same file."""
         return type(self)(model, self.path)
 
     def _prepare_file(self) -> None:
-        """Make the file ready before the first row: it exists, can be written, and ends with a whole line.
+        """Make the file ready before the first row: create it, check that it can be written, and end its last line.
 
         Raises ``UsageError``.
         """
@@ -89,25 +90,27 @@ class RecordingModel(WrapperModel):
         self._is_ready = True
 
     def _append_row(self, row: bytes) -> None:
-        """Append a line to the file. Raises ``ModelError`` where that fails: the reply would be lost for a replay."""
-        # One write to a file opened for appending: rows of other threads and processes do not mix with it.
+        """Append a row to the file. Raises ``ModelError`` where that fails, because a replay would lack the reply."""
+        # In one write to a file opened for appending, so that rows of other threads and processes do not mix with it.
         try:
             with self._lock:
                 descriptor = self._open_file()
                 try:
-                    sent = os.write(descriptor, row)
-                    while sent < len(row):
-                        sent += os.write(descriptor, row[sent:])
+                    written = os.write(descriptor, row)
+                    while written < len(row):
+                        written += os.write(descriptor, row[written:])
                 finally:
                     os.close(descriptor)
         except OSError as error:
             raise ModelError(f"the reply could not be recorded in {str(self.path)!r}: {error.strerror}") from None
 
     def _open_file(self) -> int:
+        """Open the file for appending, created for its owner alone if need be; return its descriptor."""
         return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
 
 
 def _ends_with_newline(path: Path) -> bool:
+    """Return whether a file ends with a whole line; an empty file does."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size == 0:
@@ -117,9 +120,9 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def _encode_row(model: str, key: str, described: Mapping[str, Any], request: Request, reply: Reply) -> bytes:
-    """Encode a reply and its request as a line of the file; members that are unknown are left out.
+    """Encode a reply and its request as a line of the file; members of the request that are ``None`` are left out.
 
-    Raises ``ModelError`` for what JSON cannot hold.
+    Raises ``ModelError`` for a reply that JSON cannot hold.
     """
     import msgspec
 
@@ -135,25 +138,25 @@ def _encode_row(model: str, key: str, described: Mapping[str, Any], request: Req
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a regular file of at most 500 MB; raises ``UsageError`` naming file, line and fault."""
+    """Read the rows of a recording of at most 500 MB; raise ``UsageError`` naming file, line and fault."""
     return [_read_row(path, number, line) for number, line in read_lines(path)]
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of such a file that are not empty, each with its number from 1; raises ``UsageError`` for no file."""
+    """Yield the number, from 1, and the bytes of each line of a recording that is not empty. Raises ``UsageError``."""
     for number, line in enumerate(_read_bytes(path).splitlines(), 1):
         if line.strip():
             yield number, line
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Read the file of a recording; raise ``UsageError`` for one that is no file, or too large."""
-    # A pipe would keep everybody waiting, since nothing else runs meanwhile, and a device may never end.
+    """Read the file of a recording; raise ``UsageError`` for one that is no regular file, or too large."""
+    # Only a regular file: reading a pipe would block the event loop, and a device may never end.
     if "\x00" in str(path):
         raise UsageError("a path to a recording has no NUL character in it")
     try:
         kind = path.stat().st_mode
-        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # opening a folder says what is wrong itself
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # opening a folder raises an OSError that says so
             raise UsageError(f"the recording {str(path)!r} is not a regular file; a recording is read from one")
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
@@ -165,6 +168,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _read_row(path: Path, number: int, line: bytes) -> Row:
+    """Read one line of a recording. Raises ``UsageError``, also for a row by which no request could be found."""
     where = f"{path}, line {number}"
     row = decode_row(line, where=where, schema=RECORDING)
     check_text(row, where=where)

@@ -51,7 +51,7 @@ class ReplayModel:
         function: Model | Callable[..., Any] | None = None,
     ) -> None:
         self.path = Path(path)
-        self._written = str(self.path)
+        self._path_as_named = str(self.path)
         self.only = model
         """The one recorded model whose rows are used; ``None`` uses them all."""
         self.function_identity = None if function is None else _identify_function(function)
@@ -62,8 +62,8 @@ class ReplayModel:
     @property
     def name(self) -> str:
         """``replay:`` and the file as it was named; a reply says which model it is of."""
-        # Not ``path``, which a configuration sees from its own folder: a judge's name would be another on each machine.
-        return f"replay:{self._written}" + (f"?model={self.only}" if self.only else "")
+        # Not ``path``, to which a configuration adds its folder: a judge would have another name on each machine.
+        return f"replay:{self._path_as_named}" + (f"?model={self.only}" if self.only else "")
 
     @property
     def structured(self) -> bool:
@@ -97,28 +97,32 @@ class ReplayModel:
         return f"<{type(self).__name__} {self.name}>"
 
     def _describe_nearest(self, request: Request, described: Mapping[str, Any], keys: Iterable[str]) -> str:
-        """Describe the recorded request that is nearest to one; empty where looking for it is not worth it or fails."""
-        if request.attempt > 1:  # a second try was not recorded, as most are not: the first reply then counts
+        """Describe how the most similar recorded request differs from one, for the error message; may be empty.
+
+        It is left out for a second attempt, after many misses, and where the file cannot be read any more.
+        """
+        if request.attempt > 1:  # a second attempt is rarely recorded; without one, the first reply counts
             return ""
         self._missed += 1
-        if self._missed > MOST_COMPARED:  # a whole data set that misses is one mistake, and the file is read each time
+        if self._missed > MOST_COMPARED:  # the file is read each time, and so many misses have one cause
             return ""
         try:
             return describe_nearest(
                 self.path, described, keys=keys, case=request.case, order=request.order, only=self.only
             )
-        except (OSError, UsageError):  # the file was changed meanwhile; that there is no reply is said all the same
+        except (OSError, UsageError):  # the file was changed meanwhile; the error says without it that no row answers
             return ""
 
     def _open_index(self) -> RecordingIndex:
+        """Return the rows that are used. Raises ``UsageError`` where there are none, or where they cannot be read."""
         index = self._find_index()
         if index is None:
-            of = f" of {self.only}" if self.only else ""
-            raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
+            of_model = f" of {self.only}" if self.only else ""
+            raise UsageError(f"the recording {str(self.path)!r} has no rows{of_model}")
         return index
 
     def _find_index(self) -> RecordingIndex | None:
-        """The rows that are used, read at the first call; ``None`` where there are none. Raises ``UsageError``."""
+        """Return the rows that are used, read at the first call; ``None`` if there are none. Raises ``UsageError``."""
         if self._index is None:
             rows = [row for row in read_rows(self.path) if self.only in (None, row.model) or row.erased is not None]
             if not rows:

@@ -65,7 +65,7 @@ class _Reply(msgspec.Struct):
     function: _Function | None = None
 
     def __post_init__(self) -> None:
-        if (self.source is None) != (self.function is None):  # half a mark is nobody's
+        if (self.source is None) != (self.function is None):  # one of the two alone names no function
             raise ValueError("a reply of a function has both `source` and `function`")
 
 
@@ -98,9 +98,11 @@ class Row(msgspec.Struct):
             raise ValueError(f"order must be ab, ba or a part like 'call 3', got {show(self.order)}")
 
     def identify(self) -> FunctionIdentity | None:
-        """The identity of the function that the row says it is of; ``None`` for a model's."""
-        mark = self.reply.function
-        return None if mark is None else FunctionIdentity(module=mark.module, qualname=mark.qualname, code=mark.code)
+        """Return the identity of the function that the row says it is of; ``None`` for a model's reply."""
+        recorded = self.reply.function
+        if recorded is None:
+            return None
+        return FunctionIdentity(module=recorded.module, qualname=recorded.qualname, code=recorded.code)
 
 
 class Prompt(msgspec.Struct):
@@ -137,18 +139,19 @@ _Kind = TypeVar("_Kind", Row, PromptRow)
 
 
 def decode_row(body: bytes, *, where: str, schema: str) -> Row:
-    """One row of a schema; raises ``UsageError`` that begins with ``where``."""
+    """Decode one row of a schema; raise ``UsageError``, whose message begins with ``where``, for anything else."""
     row = _decode_body(_ROWS, body, where, schema)
     row.used = False
     return row
 
 
 def decode_prompt(body: bytes, *, where: str, schema: str) -> PromptRow:
-    """One row with its prompt, as ``decode_row``."""
+    """Decode one row with its prompt, as ``decode_row`` does without it."""
     return _decode_body(_PROMPTS, body, where, schema)
 
 
 def _decode_body(decoder: msgspec.json.Decoder[_Kind], body: bytes, where: str, schema: str) -> _Kind:
+    """Decode a row and check its schema. Raises ``UsageError``."""
     try:
         row = decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -159,17 +162,17 @@ def _decode_body(decoder: msgspec.json.Decoder[_Kind], body: bytes, where: str, 
 
 
 def check_text(row: Row, *, where: str) -> None:
-    """Raise ``UsageError`` for a row without a text that says it ended by itself: nobody wrote what was replied."""
+    """Raise ``UsageError`` for a row without a text whose reply is said to have ended by itself: it holds no reply."""
     if row.reply.text is None and row.reply.finish_reason == "stop" and row.erased is None:
         raise UsageError(f"{where}: the reply has no text")
 
 
 def describe_reply(request: Request, reply: Reply) -> dict[str, Any]:
-    """Describe a reply as a row holds it, the token masked; msgspec writes the values."""
+    """Describe a reply as a row holds it, with the token masked; msgspec can encode the result."""
     token = request.token
-    if reply.function is not None:  # it was given no token, so none is masked
-        mark = {"source": "function", "function": reply.function.to_dict()}
-        return {"text": reply.text, "finish_reason": reply.finish_reason, **mark}
+    if reply.function is not None:  # a judge in code is given no token, so none is masked
+        origin = {"source": "function", "function": reply.function.to_dict()}
+        return {"text": reply.text, "finish_reason": reply.finish_reason, **origin}
     described: dict[str, Any] = {
         "text": None if reply.text is None else mask(reply.text, token),
         "finish_reason": reply.finish_reason,
@@ -190,10 +193,10 @@ def describe_reply(request: Request, reply: Reply) -> dict[str, Any]:
 def read_answer(
     row: Row | None, request: Request, *, key: str | None, function: FunctionIdentity | None
 ) -> Reply | None:
-    """The reply of a row to a request, with its token; ``None`` where the row does not answer it.
+    """Read the reply of a row to a request, with its token; ``None`` where the row does not answer it.
 
-    ``key`` is that of the request, where the row has one: the very same request, or it is no answer to this one.
-    ``function`` is the judge in code that is asked; ``None`` for a model.
+    ``key`` is the request's key, which the row's must equal; ``None``: it is not compared. ``function`` is the judge in
+    code that is asked; ``None`` for a model.
     """
     if row is None or (key is not None and row.key != key) or row.identify() != function:
         return None
@@ -201,17 +204,18 @@ def read_answer(
 
 
 def make_reply(row: Row, token: str | None) -> Reply:
-    """The reply of a row, with the present token."""
+    """Make the reply that a row holds, with the present token."""
     recorded, function = row.reply, row.identify()
     if function is not None:
-        # It had no token to mask: what it returned is kept, and given back, to the letter.
+        # A function is given no token, so its text was kept unmasked, and is returned unchanged.
         return Reply(text=recorded.text, finish_reason=recorded.finish_reason, function=function)
     return Reply(
         text=None if recorded.text is None else unmask(recorded.text, token),
         finish_reason=recorded.finish_reason,
         usage=Usage(**msgspec.structs.asdict(recorded.usage)) if recorded.usage else None,
         logprobs=None if recorded.logprobs is None else unmask_tokens(_list_logprobs(recorded.logprobs), token),
-        # Where the name that was asked for was kept, none was reported; a row by hand may say it beside the reply.
+        # A row that was written by hand may name the model beside the reply. A recorded reply without a name in it had
+        # none: what it has then is the name that was asked for.
         model=recorded.model or (None if recorded.model_requested else row.model),
         model_requested=recorded.model_requested,
         model_expected=recorded.model_expected,
@@ -220,4 +224,5 @@ def make_reply(row: Row, token: str | None) -> Reply:
 
 
 def _list_logprobs(tokens: list[_Token]) -> list[TokenLogprob]:
+    """Convert the log-probabilities of a row."""
     return [TokenLogprob(token=token.token, logprob=token.logprob, top=tuple(token.top)) for token in tokens]

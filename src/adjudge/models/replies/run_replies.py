@@ -15,7 +15,7 @@ from adjudge.models.wrapper import WrapperModel
 
 
 def read_row(body: bytes | None) -> Row | None:
-    """A kept reply; ``None`` where there is none that can be read."""
+    """Read a kept reply; ``None`` where there is none that can be read."""
     if body is None:
         return None
     try:
@@ -28,11 +28,11 @@ class ReplyStore(Protocol):
     """A store in which a run keeps replies."""
 
     def find_reply(self, key: str) -> bytes | None:
-        """The reply kept under a key."""
+        """Return the reply that is kept under a key."""
         ...
 
     def keep_reply(self, key: str, body: bytes) -> None:
-        """Keep a reply under its key; it is in the file when the next item is kept."""
+        """Keep a reply under its key; it is in the file at the latest when the next item of the run is."""
         ...
 
 
@@ -52,7 +52,10 @@ class KeptModel(WrapperModel):
         self._resumed = resumed
 
     async def complete(self, request: Request, /) -> Reply:
-        """The kept reply to this very request, else the model's, which is then kept; what it raises is not."""
+        """Return the kept reply to this very request, else the model's, which is then kept.
+
+        Errors of the model are not kept.
+        """
         described, name = describe_request(request), self.name
         key = make_key(name, described)
         place = make_place(
@@ -63,26 +66,28 @@ class KeptModel(WrapperModel):
             seat=self.seat,
             attempt=request.attempt,
         )
-        recorded = self._find_reply(place, key, request) if self._resumed and not request.call.anew else None
-        if recorded is not None:
-            # A model gives way to others before it answers; so does the file, or ten thousand kept cases in a row
-            # would let nobody else in.
+        kept_reply = self._find_reply(place, key, request) if self._resumed and not request.call.anew else None
+        if kept_reply is not None:
+            # Let other tasks run, as they do while a model is asked: ten thousand kept cases in a row would block the
+            # event loop.
             await asyncio.sleep(0)
-            return recorded
+            return kept_reply
         reply = await self.model.complete(request)
         if isinstance(reply, Reply):
             self._store.keep_reply(place, self._encode_row(key, described, request, reply))
         return reply
 
     def _make_around(self, model: Model) -> Self:
+        """Return another model whose replies are kept in the same file."""
         return type(self)(model, self._store, seat=self.seat, resumed=self._resumed)
 
     def _find_reply(self, place: str, key: str, request: Request) -> Reply | None:
+        """Find the reply that is kept at a place, if it answers this very request."""
         row = read_row(self._store.find_reply(place))
         return read_answer(row, request, key=key, function=self.function_identity)
 
     def _encode_row(self, key: str, described: dict[str, Any], request: Request, reply: Reply) -> bytes:
-        # Without the prompt, which is the longest part: the key tells it, and the case has the content.
+        """Encode a reply as a row of the run, without the prompt, of which the key is a digest."""
         row = {"schema": RECORDING, "key": key, "case": request.case, "order": request.order}
         row |= {"attempt": request.attempt, "sample": request.sample, "seat": self.seat, "model": self.name}
         return encode(row | {"request": {"form": described["form"]}, "reply": describe_reply(request, reply)})

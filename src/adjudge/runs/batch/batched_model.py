@@ -18,7 +18,7 @@ from adjudge.models.price import Price, add_cost, bound_cost
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.replies.key import describe_request, make_key, make_place
 from adjudge.models.wrapper import WrapperModel
-from adjudge.runs.batch.dispatcher import TRIES, BatchDispatcher
+from adjudge.runs.batch.dispatcher import MOST_TRIES, BatchDispatcher
 from adjudge.runs.batch.store import KeptRequest
 
 
@@ -27,8 +27,8 @@ class BatchedTerms:
     """The shared state of the models of one run."""
 
     dispatcher: BatchDispatcher
-    live: asyncio.Semaphore
-    """Held by what is asked at once, among thousands that wait."""
+    live_slots: asyncio.Semaphore
+    """Held by each request that is asked live; it limits their number, while thousands of judgements wait."""
     then: Literal["batch", "live"]
     timeout: float | None
     """Seconds for a request that is asked live."""
@@ -47,20 +47,21 @@ class BatchedModel(WrapperModel):
         """The number of seats before this one that have the same model."""
 
     async def complete(self, request: Request, /) -> Reply:
-        """Return the reply out of a batch; where it has to be asked again, out of the next one or live.
+        """Return the reply to a request from a batch.
 
-        Raises ``ModelError`` for what another try would not mend.
+        If the provider did not run the request, it goes into the next batch, or is asked live if the run says so.
+        Raises ``ModelError`` for an error that another try would meet as well, and after the last try.
         """
         terms, model = self._terms, self._http
         if terms.then == "live" and request.attempt > 1:
             return await self._ask_live(request)
         place, key = self._find_place(request), make_key(self.name, describe_request(request))
         held_usd = self._bound_cost(request)
-        earlier_try: str | None = None
-        left_out: frozenset[str] = frozenset()
+        failed_id: str | None = None
+        left_out: frozenset[str] = frozenset()  # the names of parameters that the model does not take
         while True:
             row = await terms.dispatcher.fetch(
-                model, request, place=place, key=key, held_usd=held_usd, after=earlier_try
+                model, request, place=place, key=key, held_usd=held_usd, failed_id=failed_id
             )
             if row.state == "reply":
                 terms.dispatcher.note_used(row)
@@ -68,13 +69,13 @@ class BatchedModel(WrapperModel):
             if row.state == "contradiction":
                 terms.dispatcher.note_used(row)
                 raise ReplyError("contradiction", row.message)
-            earlier_try = row.id
+            failed_id = row.id
             if row.state == "never":
                 refused = model.find_refused(row.body or b"", request) - left_out
                 if not refused:
                     terms.dispatcher.note_place_used(place)
                     raise _make_error(self.name, row)
-                # As a live request is sent again without a parameter that the provider does not take.
+                # Sent again without the parameters that the provider does not take, as a live request would be.
                 left_out |= refused
                 terms.dispatcher.refuse_parameters(model, refused)
             elif terms.then == "live":
@@ -84,22 +85,22 @@ class BatchedModel(WrapperModel):
                 self._check_tries(row, place, key)
 
     def _check_tries(self, row: KeptRequest, place: str, key: str) -> None:
-        """Raise the error of a request that was in enough batches; any other goes into the next."""
-        if self._terms.dispatcher.count_tries(place, key) >= TRIES:
+        """Raise ``ModelError`` if a request has been in ``MOST_TRIES`` batches without a reply."""
+        if self._terms.dispatcher.count_tries(place, key) >= MOST_TRIES:
             self._terms.dispatcher.note_place_used(place)
             raise _make_error(self.name, row)
 
     def _bound_cost(self, request: Request) -> float:
-        """The most dollars that a request can cost by batch; 0 where that is not known."""
+        """Return the most dollars that a request can cost by batch; 0 where that is not known."""
         price = self._terms.find_batch_price(self._http)
         return 0.0 if price is None or request.max_output_tokens is None else bound_cost(price, self.name, request)
 
     async def _ask_live(self, request: Request) -> Reply:
-        """Ask the provider at once, when there is room for it; the wait for that does not count as its time.
+        """Ask the provider live, once a slot is free. The wait for the slot does not count towards the timeout.
 
-        Raises ``ReplyError`` for no answer in time.
+        Raises ``ReplyError`` if there is no answer in time.
         """
-        async with self._terms.live:
+        async with self._terms.live_slots:
             limit = Timeout(self._terms.timeout)
             try:
                 with limit:
@@ -112,6 +113,7 @@ class BatchedModel(WrapperModel):
         return add_cost(reply, self._terms.find_live_price(self._http))
 
     def _find_place(self, request: Request) -> str:
+        """Return the key of a request's place in the run: its case, order, sample, model, seat and attempt."""
         return make_place(
             case=request.case,
             order=request.order,
@@ -122,6 +124,7 @@ class BatchedModel(WrapperModel):
         )
 
     def _make_around(self, model: Model) -> Self:
+        """Make the same wrapper around another model. Raises ``UsageError`` for a model without batches."""
         return type(self)(require_batches(model), self._terms, seat=self.seat)
 
 
@@ -131,20 +134,22 @@ class PromptModel(WrapperModel):
     Thousands of judgements wait for batches at a time. Of these no more are asked together than in a live run.
     """
 
-    def __init__(self, model: Model | Callable[..., object], live: asyncio.Semaphore) -> None:
+    def __init__(self, model: Model | Callable[..., object], live_slots: asyncio.Semaphore) -> None:
         super().__init__(model)
-        self._live = live
+        self._live_slots = live_slots
 
     async def complete(self, request: Request, /) -> Reply:
-        """The model's reply, when it has its turn."""
-        async with self._live:
+        """Ask the model once a slot for live requests is free, and return its reply."""
+        async with self._live_slots:
             return await self.model.complete(request)
 
     def _make_around(self, model: Model) -> Self:
-        return type(self)(model, self._live)
+        """Make the same wrapper around another model."""
+        return type(self)(model, self._live_slots)
 
 
 def _make_error(name: str, row: KeptRequest) -> ModelError:
+    """Make the error for a request that the provider did not run."""
     detail = f": {row.message}" if row.message else ""
-    # A status, so that nothing is counted as spent: what a provider did not run is not on the bill.
+    # An error with a status counts as no cost: the provider does not charge for a request that it did not run.
     return ModelError(f"{name} was asked by batch and gave no reply ({row.name}){detail}", status=0)

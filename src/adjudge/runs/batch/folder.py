@@ -18,7 +18,7 @@ from adjudge.runs.folder import RunLock, read_manifest
 
 
 def list_batches(folder: Path) -> list[KeptBatch]:
-    """The batches of a run, as they were when somebody last looked; raises ``UsageError`` for a folder without."""
+    """List the batches of a run as they were last polled. Raises ``UsageError`` for a folder without batches."""
     store = _find_store(folder).open(write=False)
     try:
         return store.list_batches()
@@ -33,11 +33,11 @@ async def collect_batches(
     poll: float = 30.0,
     on_poll: Callable[[Sequence[KeptBatch]], None] = lambda _: None,
 ) -> list[KeptBatch]:
-    """Look at every batch of a run, keep what has come back, and return the batches as they are then.
+    """Poll every batch of a run, keep the results that have come, and return the batches as they are then.
 
-    ``wait`` goes on until nothing more can come; ``on_poll`` is called after each look. Nothing is sent and nothing is
-    judged: the run does that when it is resumed. Raises ``UsageError`` for a folder without batches, and for one that
-    another process writes to.
+    With ``wait``, this is repeated until no batch is open any more; ``on_poll`` is called after each poll. Nothing is
+    sent and nothing is judged: the run does that when it is resumed. Raises ``UsageError`` for a folder without
+    batches, and for one that another process writes to.
     """
     with _hold_store(folder) as store:
         dispatcher = BatchDispatcher(store, BatchOptions(poll=poll))
@@ -48,7 +48,8 @@ async def collect_batches(
             dispatcher.recover()
             while True:
                 await dispatcher.poll()
-                on_poll(batches := store.list_batches())
+                batches = store.list_batches()
+                on_poll(batches)
                 if not wait or not any(batch.state in OPEN for batch in batches):
                     return batches
                 await asyncio.sleep(dispatcher.find_wait())
@@ -60,8 +61,8 @@ async def collect_batches(
 async def cancel_batches(folder: Path, numbers: Sequence[int] = ()) -> list[KeptBatch]:
     """Ask the providers to end the batches of a run, all or those of ``numbers``; return them as they are then.
 
-    What is answered by then is paid for, and can still be collected. Raises ``UsageError`` for a number that is none,
-    and ``ModelError`` where a provider refuses.
+    Requests that are answered by then are paid for, and can still be collected. Raises ``UsageError`` for a number of
+    no batch, and ``ModelError`` if a provider refuses.
     """
     with _hold_store(folder) as store:
         chosen = _choose_batches(store, numbers)
@@ -96,7 +97,10 @@ async def _cancel_batch(dispatcher: BatchDispatcher, store: BatchStore, number: 
 
 
 def _choose_batches(store: BatchStore, numbers: Sequence[int]) -> list[int]:
-    """Return the numbers, or those of all batches under way. Raises ``UsageError`` for a number of no batch."""
+    """Return ``numbers``, or if they are empty those of all batches under way.
+
+    Raises ``UsageError`` for a number of no batch.
+    """
     by_number = {batch.number: batch for batch in store.list_batches()}
     for number in numbers:
         if number not in by_number:
@@ -108,6 +112,7 @@ def _choose_batches(store: BatchStore, numbers: Sequence[int]) -> list[int]:
 
 
 def _find_store(folder: Path) -> BatchStore:
+    """Return the file of a run's batches, not opened yet. Raises ``UsageError`` for a folder without one."""
     read_manifest(folder)  # raises for a folder that is no run
     store = BatchStore(folder)
     if not store.exists:
@@ -117,10 +122,10 @@ def _find_store(folder: Path) -> BatchStore:
 
 @contextmanager
 def _hold_store(folder: Path) -> Iterator[BatchStore]:
-    """The file of a run's batches, while nobody else writes to the run."""
+    """Open a block with the file of a run's batches, and hold the run's lock, so that nobody else writes to the run."""
     store = _find_store(folder)
     lock = RunLock(folder)
-    lock.take()
+    lock.acquire()
     try:
         store.open()
         try:
@@ -132,10 +137,10 @@ def _hold_store(folder: Path) -> Iterator[BatchStore]:
 
 
 def _open_models(store: BatchStore) -> list[HttpModel]:
-    """The models of the jobs that are not collected, by their names alone.
+    """Open the models of the jobs that are not collected, by their names alone.
 
-    A folder may come from anybody. It names no address and no key variable: a provider's own key goes to that
-    provider, and to a server at an address none.
+    The folder may come from a stranger, so no address and no name of a key's variable is read from it: a provider's key
+    is sent to that provider only, and no key to any other server.
     """
     models: dict[str, HttpModel] = {}
     for batch in store.list_batches(OPEN):

@@ -86,7 +86,7 @@ def read_recorded(recorded: object, folder: Path) -> BatchOptions | None:
 
 
 def read_options(batch: object) -> BatchOptions | None:
-    """Read the argument ``batch`` of ``run``; raises ``UsageError`` for anything else."""
+    """Read the argument ``batch`` of ``run``; ``None`` is a live run. Raises ``UsageError`` for anything else."""
     if batch is None or batch is False:
         return None
     if batch is True:

@@ -1,4 +1,4 @@
-"""The run's own secret, from which its tokens are made: its replies may be fetched by another process."""
+"""The secret of a run by batches, from which its tokens are made; a resumed run reads it from its file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BYTES = 32
 
 
 def open_secret(folder: Path, *, needed: bool) -> bytes:
-    """The secret of a run, made at first use in a file for its owner alone.
+    """Read the secret of a run from its file, which only the owner can read; it is made at first use.
 
-    Content that was written by somebody who knows it could hold a token. No report and no export reads this file.
-    ``needed``: requests were sent under it, so that another one cannot read their replies. Raises ``UsageError`` where
-    it is gone then, or damaged.
+    Whoever knows the secret could put a valid token into content. So no report and no export reads this file.
+    ``needed`` says that requests were sent with tokens of this secret, so that a new one could not read their replies.
+    Raises ``UsageError`` if the file is missing in that case, or damaged.
     """
     path = folder / SECRET_FILE
     try:
@@ -39,6 +39,7 @@ def open_secret(folder: Path, *, needed: bool) -> bytes:
 
 
 def _make_secret(path: Path) -> bytes:
+    """Make a secret and write it to its file. Raises ``AdjudgeError`` if that cannot be written."""
     secret = secrets.token_bytes(_BYTES)
     try:
         write_private(path, f"{secret.hex()}\n".encode("ascii"))

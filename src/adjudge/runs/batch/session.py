@@ -1,7 +1,7 @@
-"""The part of a run's engine that is only for a run by batches.
+"""The batches of a run from its beginning to its end: the checks of the judge, the file, the secret and the dispatcher.
 
-Sending, finding again after a crash and collecting are in ``dispatcher.py`` (``recover``, ``_search_doubtful``); why
-nothing is paid for twice is in ``__init__.py``.
+How batches are sent, found again after a crash and collected is in ``dispatcher.py``; why nothing is paid for twice, in
+``__init__.py``.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class BatchProgress:
 
 
 def sends_batches(judge: Any) -> bool:
-    """Return whether any question of a judge goes into batches; raises ``UsageError`` for one that cannot wait.
+    """Return whether any model of a judge is asked by batch. Functions, recordings and models of your own are not.
 
-    Requests to functions, recordings and models of your own do not.
+    Raises ``UsageError`` for a judge that cannot wait for batches.
     """
     check_strategies(judge)
     any_batches = False
@@ -95,14 +95,13 @@ def check_strategies(judge: Any) -> None:
 
 
 def make_patient(judge: Any) -> Any:
-    """A judge like this one without limits of time; a batch takes hours.
+    """Return a judge like this one without time limits, because a batch takes hours.
 
-    A chain that counts hears every seat: all were sent together, and each reply is paid for.
+    A chain that counts votes asks every seat to the end: all are sent together, and each reply is paid for.
     """
     if asks_as(judge, JudgeChain):
         seats = [make_patient(seat) for _, seat in judge.seats]
-        hears_all = judge.strategy in COUNTING
-        stop_early = judge.stop_early and not hears_all
+        stop_early = judge.stop_early and judge.strategy not in COUNTING
         return judge.replace(judges=seats, timeout=None, deadline=None, stop_early=stop_early)
     if asks_as(judge, Judge):
         return judge.replace(timeout=None)
@@ -110,7 +109,7 @@ def make_patient(judge: Any) -> Any:
 
 
 def find_timeout(judge: Any) -> float | None:
-    """Seconds for a request that is asked live: those of the outermost chain or judge."""
+    """Return the timeout in seconds for a request that is asked live: that of the outermost chain or judge."""
     return getattr(judge, "timeout", None)
 
 
@@ -131,12 +130,12 @@ class BatchSession:
     ) -> None:
         self.options = options
         self.store = BatchStore(folder)
-        self._made = [path for path in (self.store.path, folder / SECRET_FILE) if not path.exists()]
+        self._created_paths = [path for path in (self.store.path, folder / SECRET_FILE) if not path.exists()]
         try:
             self.store.open(make=True)
             self.secret = open_secret(folder, needed=bool(self.store.list_batches()))
         except BaseException:
-            self._delete_made()
+            self._delete_created()
             raise
         self.dispatcher = BatchDispatcher(
             self.store,
@@ -151,20 +150,24 @@ class BatchSession:
         """The requests that may be paid for twice, because they were sent again; known when the file is closed."""
         self._terms = BatchedTerms(
             dispatcher=self.dispatcher,
-            live=asyncio.Semaphore(max(int(limit.current), 1)),
+            live_slots=asyncio.Semaphore(max(int(limit.current), 1)),
             then=options.then,
             timeout=timeout,
             find_live_price=make_finder(prices),
             find_batch_price=make_finder(prices, processing="batch"),
         )
-        self._work: asyncio.Task[None] | None = None
+        self._dispatching: asyncio.Task[None] | None = None
         self._last_progress: BatchProgress | None = None
         self._is_closed = False
 
     def wrap(self, outer: Wrap | None) -> Wrap:
-        """Make the stand-in for each model: batches innermost, so that everything else stays around them."""
+        """Make the function that puts the batches in place of each innermost model, below its other wrappers.
+
+        ``outer`` is applied to the result.
+        """
 
         def wrap(model: Model, number: int) -> Model:
+            """Put batches in place of a provider's model; any other model is asked live, when a slot is free."""
             inner = find_innermost(model)
             wrapped: Model
             if has_batches(inner):
@@ -172,36 +175,36 @@ class BatchSession:
                 batched = BatchedModel(inner, self._terms, seat=number)
                 wrapped = model.around(batched) if isinstance(model, WrapperModel) else batched
             else:
-                wrapped = PromptModel(model, self._terms.live)
+                wrapped = PromptModel(model, self._terms.live_slots)
             return wrapped if outer is None else outer(wrapped, number)
 
         return wrap
 
     def begin(self, on_end: Callable[[BaseException | None], None]) -> None:
-        """Send and collect in the background; ``on_end`` is called when that ends, with what went wrong."""
-        self._work = asyncio.get_running_loop().create_task(self.dispatcher.work())
+        """Begin to send and collect in the background; ``on_end`` is called when that ends, with the error if any."""
+        self._dispatching = asyncio.get_running_loop().create_task(self.dispatcher.work())
 
         def report_end(task: asyncio.Task[None]) -> None:
             if not task.cancelled():
                 on_end(task.exception())
 
-        self._work.add_done_callback(report_end)
+        self._dispatching.add_done_callback(report_end)
 
     def halt(self) -> None:
-        """Send nothing more; what was sent goes on at the provider."""
+        """Send nothing more; batches that were sent continue at the provider."""
         self.dispatcher.halt()
 
     async def stop(self) -> None:
-        """Leave nothing running here."""
-        if self._work is not None:
-            self._work.cancel()
-            await asyncio.wait({self._work})
+        """End the background task, and write down which outcomes were used."""
+        if self._dispatching is not None:
+            self._dispatching.cancel()
+            await asyncio.wait({self._dispatching})
         self.dispatcher.write_used()
 
     def close(self, *, complete: bool) -> None:
-        """Close the file, once what is asked of it later has been read: progress, and what may be paid for twice.
+        """Close the file, and before that read what is asked for later: the progress, and what may be paid for twice.
 
-        A ``complete`` run has every reply in its own file by now, so the replies here are dropped.
+        A ``complete`` run has every reply in its own file by now, so the replies in this file are deleted.
         """
         self.paid_again = self._read_paid_again()
         self._forget_counts()
@@ -219,11 +222,12 @@ class BatchSession:
     def withdraw(self) -> None:
         """Close the files of a run that is not resumed after all, and delete those that this session has made."""
         self._last_progress = self._read_progress(checking=False)
-        self._delete_made()
+        self._delete_created()
 
-    def _delete_made(self) -> None:
+    def _delete_created(self) -> None:
+        """Close the file, and delete the files that this session has created."""
         self._close_store()
-        for path in self._made:
+        for path in self._created_paths:
             path.unlink(missing_ok=True)
 
     def _close_store(self) -> None:
@@ -231,12 +235,15 @@ class BatchSession:
         self._is_closed = True
 
     def _read_paid_again(self) -> Mapping[str, Any] | None:
+        """Read how many requests may be paid for twice, and their cost; ``None`` if there are none."""
         sums = self.store.read_paid_again()
-        return {"requests": sums.requests, "at_most_usd": None if sums.unknown else sums.usd} if sums.requests else None
+        if not sums.requests:
+            return None
+        return {"requests": sums.requests, "at_most_usd": None if sums.unknown else sums.usd}
 
     def measure_progress(self, *, checking: bool) -> BatchProgress:
-        """Return the progress of the requests; as it was last, once the file is closed."""
-        if self._is_closed and self._last_progress is not None:  # a look must not open the file again
+        """Return the progress of the requests; once the file is closed, as it was then."""
+        if self._is_closed and self._last_progress is not None:  # reading it would open the file again
             return self._last_progress
         try:
             self._last_progress = self._read_progress(checking=checking)
@@ -247,16 +254,17 @@ class BatchSession:
 
     def _read_progress(self, *, checking: bool) -> BatchProgress:
         """Read the progress; the counts of requests are read again only after a change."""
-        under_way = self.store.list_batches(OPEN)
+        open_batches = self.store.list_batches(OPEN)
         if self._counts is None:
             self._counts = self.store.count_requests()
         return BatchProgress(
-            unsent=self.dispatcher.unsent,
+            unsent=self.dispatcher.unsent_count,
             requests=self._counts,
-            batches=len(under_way),
-            done=sum(batch.done for batch in under_way),
+            batches=len(open_batches),
+            done=sum(batch.done for batch in open_batches),
             checking=checking,
         )
 
     def _forget_counts(self) -> None:
+        """Have the counts of requests read again, because the file has changed."""
         self._counts = None

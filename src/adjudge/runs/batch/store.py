@@ -1,7 +1,7 @@
-"""``batches.sqlite``: the jobs of a run, their requests, and what came back, in a file beside the run's results.
+"""``batches.sqlite``: the jobs of a run, their requests, and their outcomes, in a file beside the run's results.
 
-What a method here has returned from is on the disk: after a loss of power too, for a job that nobody remembers is paid
-for twice.
+When a method here has returned, its change is on the disk, and survives a loss of power: a job that is not remembered
+would be paid for twice.
 
 Which state follows another is decided in ``dispatcher.py``.
 """
@@ -48,7 +48,7 @@ _TABLES = (
     "CREATE INDEX requests_batch ON requests (batch, state)",
 )
 
-_OUTCOME = "UPDATE requests SET state = ?, body = ?, name = ?, message = ? WHERE id = ?"
+_SET_OUTCOME = "UPDATE requests SET state = ?, body = ?, name = ?, message = ? WHERE id = ?"
 
 _COLUMNS = ("number, label, model, account, state, requests, size, tokens, digest, file, job, word, message, done, "
             "differing, created_at, deadline, ended_at")  # fmt: skip
@@ -158,7 +158,7 @@ class PaidAgain(NamedTuple):
     """Those whose cost is not known."""
 
     def add(self, other: PaidAgain) -> PaidAgain:
-        """Return the sums of both."""
+        """Return the sum of both."""
         return PaidAgain(
             requests=self.requests + other.requests, usd=self.usd + other.usd, unknown=self.unknown + other.unknown
         )
@@ -185,11 +185,11 @@ class BatchStore:
 
     @property
     def exists(self) -> bool:
-        """Return whether a run has such a file."""
+        """Return whether the run has a file of batches."""
         return self.path.is_file()
 
     def open(self, *, make: bool = False, write: bool = True) -> BatchStore:
-        """Open the file, beginning it with ``make``; raises ``UsageError`` when it is none of ours."""
+        """Open the file; ``make`` creates a missing one. Raises ``UsageError`` if it is no file of batches."""
         self._file.mode = "write" if write else "read"
         if make:
             self._file.begin()
@@ -202,27 +202,27 @@ class BatchStore:
         self._file.close()
 
     def remove(self) -> None:
-        """Close the file, and take it away with what SQLite put beside it."""
+        """Close the file, and delete it with the files that SQLite keeps beside it."""
         self._file.remove()
 
     def find_fact(self, name: str) -> str | None:
-        """A fact about the whole."""
+        """Return the value of a named fact about the whole run; ``None`` if there is none."""
         return self._file.find_fact(name)
 
     def keep_fact(self, name: str, value: str) -> None:
-        """Keep a fact about the whole."""
+        """Store a named fact about the whole run."""
         self._file.keep_fact(name, value)
 
     # ---------------------------------------------------------------- jobs
 
     def list_batches(self, states: Sequence[State] | None = None) -> list[KeptBatch]:
-        """The jobs, in the order in which they were planned; with ``states`` those alone."""
+        """List the jobs in the order in which they were planned, or only those in one of the ``states``."""
         rows = self._file.ask(f"SELECT {_COLUMNS} FROM batches ORDER BY number")  # noqa: S608 - our own words
         batches = [_read_batch(row) for row in rows]
         return batches if states is None else [batch for batch in batches if batch.state in states]
 
     def find_batch(self, number: int) -> KeptBatch:
-        """A job by its number."""
+        """Return the job with this number."""
         return _read_batch(self._file.ask(f"SELECT {_COLUMNS} FROM batches WHERE number = ?", number)[0])  # noqa: S608
 
     def plan(
@@ -237,7 +237,7 @@ class BatchStore:
         now: float,
         requests: Sequence[tuple[str, str, str, float]],
     ) -> int:
-        """Keep the intent of a job with its requests (id, place, key, dollars held), before anything is sent.
+        """Store a job that is about to be sent, with its requests, each as id, place, key and dollars held.
 
         Returns the job's number.
         """
@@ -251,18 +251,21 @@ class BatchStore:
             number = int(cursor.lastrowid or 0)
             connection.executemany(
                 "INSERT INTO requests VALUES (?, ?, ?, ?, ?, 'sent', 0, ?, '', '', NULL)",
-                [(name, number, line, place, key, usd) for line, (name, place, key, usd) in enumerate(requests)],
+                [
+                    (request_id, number, line, place, key, held_usd)
+                    for line, (request_id, place, key, held_usd) in enumerate(requests)
+                ],
             )
         return number
 
     def change(self, number: int, **changes: Any) -> None:
-        """Keep what changed about a job; the names are those of ``KeptBatch``."""
+        """Store changed columns of a job; their names are those of ``KeptBatch``."""
         assignments = ", ".join(f"{name} = ?" for name in changes)
         with self._file.change() as connection:
             connection.execute(f"UPDATE batches SET {assignments} WHERE number = ?", (*changes.values(), number))  # noqa: S608
 
     def forget_requests(self, number: int, state: State, message: str = "") -> None:
-        """Take back the requests of a job that have no outcome, so that they are sent in another."""
+        """Delete the requests of a job that have no outcome, so that they are sent in another; set the job's state."""
         with self._file.change() as connection:
             connection.execute("DELETE FROM requests WHERE batch = ? AND state = 'sent'", (number,))
             connection.execute("UPDATE batches SET state = ?, message = ? WHERE number = ?", (state, message, number))
@@ -270,7 +273,7 @@ class BatchStore:
     # ---------------------------------------------------------------- requests
 
     def find_request(self, place: str) -> KeptRequest | None:
-        """The latest request for a place."""
+        """Return the latest request for a place; ``None`` if there is none."""
         rows = self._file.ask(
             "SELECT id, batch, line, place, key, state, used, name, message, body FROM requests WHERE place = ? "
             "ORDER BY rowid DESC LIMIT 1",
@@ -279,21 +282,21 @@ class BatchStore:
         return _read_request(rows[0]) if rows else None
 
     def count_tries(self, place: str, key: str) -> int:
-        """Count how often a request was tried in vain, since a judgement last used its outcome."""
+        """Count how often a request has been in a job that did not run it, since a judgement last used its outcome."""
         query = "SELECT count(*) FROM requests WHERE place = ? AND key = ? AND state = 'again' AND used = 0"
         return self._file.ask(query, place, key)[0][0]
 
     def list_sent(self, number: int) -> list[tuple[str, int]]:
-        """The ids of a job that have no outcome yet, with their lines."""
+        """List the requests of a job that have no outcome yet: the id of each, and the number of its line."""
         return self._file.ask("SELECT id, line FROM requests WHERE batch = ? AND state = 'sent' ORDER BY line", number)
 
     def keep_lines(
         self, number: int, lines: Iterable[ResultLine], *, is_same: Callable[[bytes, bytes], bool] = operator.eq
     ) -> LineCounts:
-        """Keep what came back; ``is_same`` says whether two replies say the same.
+        """Store the outcomes in lines of a job's results; ``is_same`` compares the bodies of two replies.
 
-        An id with two different answers has neither: nobody knows which one holds. Where one of them was judged
-        already, in an earlier look at the results, that judgement stays.
+        A request with two different answers becomes a contradiction, because it is not known which one is right. If a
+        judgement has used the first of them already, that one stays.
         """
         fresh = differing = unknown = 0
         with self._file.change() as connection:
@@ -307,47 +310,48 @@ class BatchStore:
                 state, body, name, used = row
                 if state == "sent":
                     outcome = (line.kind, line.body, line.name[:200], line.message[:2000], line.id)
-                    connection.execute(_OUTCOME, outcome)
+                    connection.execute(_SET_OUTCOME, outcome)
                     fresh += 1
                 elif _differs(state, body, name, line, is_same):
                     differing += 1
                     if not used:
                         outcome = ("contradiction", None, "contradiction", CONTRADICTION, line.id)
-                        connection.execute(_OUTCOME, outcome)
+                        connection.execute(_SET_OUTCOME, outcome)
             if differing:
                 connection.execute("UPDATE batches SET differing = differing + ? WHERE number = ?", (differing, number))
         return LineCounts(fresh=fresh, differing=differing, unknown=unknown)
 
     def list_settled(self, number: int) -> list[str]:
-        """The ids of a job that have an outcome."""
+        """List the ids of a job's requests that have an outcome."""
         rows = self._file.ask("SELECT id FROM requests WHERE batch = ? AND state <> 'sent' ORDER BY line", number)
         return [row[0] for row in rows]
 
     def note_used(self, names: Iterable[str]) -> None:
-        """Take note that judgements have used the outcomes of these."""
+        """Note that judgements have used the outcomes of the requests with these ids."""
         with self._file.change() as connection:
             connection.executemany("UPDATE requests SET used = 1 WHERE id = ?", [(name,) for name in names])
 
     def note_places_used(self, places: Iterable[str]) -> None:
-        """Take note that judgements know that all tries for these places were in vain."""
+        """Note that judgements have used every outcome for these places, also tries without a reply."""
         with self._file.change() as connection:
             query = "UPDATE requests SET used = 1 WHERE place = ? AND state <> 'sent'"
             connection.executemany(query, [(place,) for place in places])
 
-    def find_requests(self, names: Sequence[str]) -> Iterator[KeptRequest]:
-        """Requests by their ids."""
-        for begin in range(0, len(names), 500):
-            part = names[begin : begin + 500]
-            marks = ", ".join("?" * len(part))
+    def find_requests(self, request_ids: Sequence[str]) -> Iterator[KeptRequest]:
+        """Yield the requests with these ids."""
+        # SQLite takes a limited number of parameters.
+        for start in range(0, len(request_ids), 500):
+            some_ids = request_ids[start : start + 500]
+            marks = ", ".join("?" * len(some_ids))
             rows = self._file.ask(
                 "SELECT id, batch, line, place, key, state, used, name, message, body FROM requests "  # noqa: S608
                 f"WHERE id IN ({marks})",
-                *part,
+                *some_ids,
             )
             yield from map(_read_request, rows)
 
     def count_requests(self) -> Mapping[str, int]:
-        """Count the requests of each state, under the states of their jobs where they are sent."""
+        """Count the requests by state; those without an outcome count under the state of their job."""
         rows = self._file.ask(
             "SELECT CASE WHEN r.state = 'sent' THEN b.state ELSE r.state END, count(*) FROM requests r "
             "JOIN batches b ON b.number = r.batch GROUP BY 1"
@@ -355,13 +359,13 @@ class BatchStore:
         return dict(rows)
 
     def add_held(self, number: int | None = None) -> float:
-        """The dollars that are held for requests without an outcome, of one job or of all."""
+        """Add up the dollars that are held for requests without an outcome, of one job or of all."""
         query = """SELECT coalesce(sum(held_usd), 0.0) FROM requests
             WHERE state = 'sent' AND (:batch IS NULL OR batch = :batch)"""
         return self._file.ask(query, batch=number)[0][0]
 
     def note_paid_again(self, number: int) -> None:
-        """Count the requests of a job that have no outcome among those that may be paid for twice."""
+        """Add the requests of a job that have no outcome to those that may be paid for twice."""
         query = "SELECT count(*), coalesce(sum(held_usd), 0.0), coalesce(sum(held_usd = 0), 0) FROM requests "
         [sums] = self._file.ask(f"{query} WHERE batch = ? AND state = 'sent'", number)
         self.keep_fact(PAID_AGAIN, self.read_paid_again().add(PaidAgain(*sums)).write())
@@ -371,32 +375,32 @@ class BatchStore:
         return read_paid_again(self.find_fact(PAID_AGAIN))
 
     def count_tokens(self, model: str) -> int:
-        """The tokens that a model's jobs have queued at the provider."""
+        """Return the number of tokens that a model's jobs have queued at the provider."""
         query = """SELECT coalesce(sum(tokens), 0) FROM batches
             WHERE model = ? AND (state IN ('waiting', 'cancelling', 'creating') OR (state = 'doubtful' AND job = ''))"""
         return self._file.ask(query, model)[0][0]
 
     def list_outcomes(self) -> Iterator[tuple[str, bytes | None, str]]:
-        """List what came back and is still here: the place of each request, the reply or error body, the message."""
+        """Yield the outcomes that are still stored: place of the request, body of the reply or error, and message."""
         yield from self._file.stream(
             "SELECT place, body, message FROM requests WHERE body IS NOT NULL OR message <> '' ORDER BY rowid"
         )
 
     def erase_replies(self, prefixes: Iterable[str]) -> bool:
-        """Erase what came back to requests whose place begins with one of these; that they were made stays.
+        """Erase the outcomes of requests whose place begins with one of these prefixes; the requests themselves stay.
 
-        Return whether it has left the file and its log; false where others read it still.
+        Returns true if the texts have left the file and its log; false if another process still reads the file.
         """
         with self._file.change() as connection:
             for prefix in prefixes:
-                end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+                end = prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first text after all that begin with the prefix
                 connection.execute(
                     "UPDATE requests SET body = NULL, message = '' WHERE place >= ? AND place < ?", (prefix, end)
                 )
         return self._file.clear_space()
 
     def drop_bodies(self) -> None:
-        """Let go of replies that the run has kept as its own, masked: here the token stands in them."""
+        """Delete the replies that were used. The run keeps its own copy of them, in which the token is masked."""
         with self._file.change() as connection:
             connection.execute("UPDATE requests SET body = NULL WHERE used = 1")
 
@@ -404,22 +408,24 @@ class BatchStore:
 def _differs(
     state: str, body: bytes | None, name: str, line: ResultLine, is_same: Callable[[bytes, bytes], bool]
 ) -> bool:
-    """Return whether a line says something else than what is kept of it; of two errors, the first counts."""
+    """Return whether a line has another answer than the stored outcome with this ``state``, ``body`` and ``name``."""
     if "reply" not in (state, line.kind):
-        return False
+        return False  # of two errors, the first counts
     if state != line.kind:
-        return state != "contradiction" or name != "contradiction"
+        return state != "contradiction" or name != "contradiction"  # a contradiction is counted once
     return body is not None and not is_same(body, line.body)
 
 
 def _read_batch(row: Sequence[Any]) -> KeptBatch:
+    """Make a job from a row with ``_COLUMNS``."""
     names = [name.strip() for name in _COLUMNS.split(",")]
     return KeptBatch(**dict(zip(names, row, strict=True)))
 
 
 def _read_request(row: Sequence[Any]) -> KeptRequest:
-    name, batch, line, place, key, state, used, error, message, body = row
+    """Make a request from a row of the table ``requests``, without the dollars held."""
+    request_id, batch, line, place, key, state, used, error, message, body = row
     return KeptRequest(
-        id=name, batch=batch, line=line, place=place, key=key, state=state, used=bool(used), name=error,
+        id=request_id, batch=batch, line=line, place=place, key=key, state=state, used=bool(used), name=error,
         message=message, body=body,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""An estimate of a run's calls and cost: each request is made, counted, priced by its size, and sent to nobody.
+"""An estimate of a run's calls and cost: each request is made, counted and priced by its size, and not sent.
 
 What an earlier run used is read in ``recorded_usage.py``; prices are found in ``models/price.py``.
 """
@@ -44,7 +44,7 @@ OUTPUT_TOKENS_OF_CRITERION = 70.0
 """Tokens of a reply for each criterion: its name, the reasoning and the score."""
 
 OUTPUT_RANGE = (0.5, 2.0)
-"""The least and the most of that which replies may be: models differ, and those that think write more."""
+"""The factors for the least and the most output tokens: models differ, and those that think write more."""
 
 CACHED_FROM = 1_024
 """Tokens that the constant part of a prompt needs, so that providers keep it in their prompt cache. Some need more."""
@@ -80,6 +80,7 @@ _COSTS = ("live_usd", "least_usd", "most_usd", "batch_usd", "cached_usd")
 
 
 def _sum_up(estimate: RunEstimate) -> dict[str, float | None]:
+    """Return the totals of all seats: calls, tokens and costs, by name."""
     counts = {name: getattr(estimate, name) for name in ("calls", "input_tokens", "output_tokens")}
     return counts | {name: estimate.add_up(name) for name in _COSTS}
 
@@ -144,12 +145,12 @@ class RunEstimate:
         return sum(seat.output_tokens for seat in self.seats)
 
     def add_up(self, name: str) -> float | None:
-        """The sum of a cost (``live_usd``, ``batch_usd``, ...) over all seats; ``None`` if one is unknown."""
+        """Add up a cost (``live_usd``, ``batch_usd``, ...) over all seats; ``None`` if it is unknown for one."""
         amounts = [getattr(seat, name) for seat in self.seats]
         return None if None in amounts else sum(amounts)
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
+        """Write this value as plain data."""
         return write_record(self)
 
 
@@ -167,17 +168,19 @@ async def estimate_run(
     batch: BatchOptions | None = None,
     recorded: RecordedUsage | None = None,
 ) -> RunEstimate:
-    """Estimate a run with the same arguments; nobody is asked, and no key is needed.
+    """Estimate the calls and the cost of a run with the same arguments. No model is asked, and no key is needed.
 
-    ``on_conflict`` says that the cases are pairs. ``recorded`` is what kept replies used, whose averages are then
-    used. Raises ``UsageError`` for what a run would refuse.
+    With ``on_conflict``, the cases are pairs. ``recorded`` is the usage of earlier replies, from which averages are
+    taken. Raises ``UsageError`` as a run would.
     """
     check_amounts(repeat, sample, seed)
     judge_of_run = as_judge(judge, keep_name=True)
-    tally = _Tally(judge_of_run, prices, batch or BatchOptions(), recorded)
-    judged = wrap_models(make_patient(judge_of_run), tally.wrap)
+    tally = _RunTally(judge_of_run, prices, batch or BatchOptions(), recorded)
+    metered_judge = wrap_models(make_patient(judge_of_run), tally.wrap)
     source = make_source(dataset)
-    assignment = await resolve_question(judged, rubric, arguments or {}, on_conflict, cases_bring=source.bring_criteria)
+    assignment = await resolve_question(
+        metered_judge, rubric, arguments or {}, on_conflict, cases_bring=source.bring_criteria
+    )
     places = draw_places(await source.count(), sample, seed) if sample is not None else None
     async for place, case in source.iterate_cases():
         if places is not None and place not in places:
@@ -214,27 +217,35 @@ class _Amounts:
     cached: float = 0.0
 
 
-class _Seat:
-    """One seat while its requests are counted."""
+class _SeatTally:
+    """The tally of one seat while its requests are counted."""
 
     def __init__(
-        self, model: Model, share: SeatShare, usage: SeatUsage | None, recorded: RecordedUsage | None, *, is_seat: bool
+        self,
+        model: Model,
+        share: SeatShare,
+        usage: SeatUsage | None,
+        recorded: RecordedUsage | None,
+        *,
+        has_own_usage: bool,
     ) -> None:
         self.model = model
         self.usage = usage
         self.share, self.share_basis, self.calls = share, share.assumed or "asked every time", share.expected
         self._counts_form = recorded is None or recorded.counts_form
         if usage is not None and recorded is not None and not recorded.judgements:
+            # A recording or a cache says how often a request was repeated, and not how often the seat was asked.
             self.calls = share.expected * usage.calls
             self.share_basis += f"; recorded: {usage.calls:.2f} calls each time"
             self.share = replace(share, least=share.least * usage.calls, most=share.most * usage.calls)
-        elif usage is not None and recorded is not None and is_seat:
+        elif usage is not None and recorded is not None and has_own_usage:
+            # A run says how often this seat was asked for each judgement.
             self.calls = usage.calls
             self.share_basis = f"recorded: {usage.calls:.2f} calls for a judgement, of {recorded.judgements:,}"
             least = max(usage.calls - usage.calls_error, 0.0)
             self.share = replace(share, least=least, most=usage.calls + usage.calls_error)
         self.counter: TokenCounter = choose_counter(model)
-        self.plain = CharacterCounter()
+        self.character_counter = CharacterCounter()
         self.input_basis = self.counter.basis
         self.output_basis = (
             f"assumed: {OUTPUT_TOKENS:g} tokens, and {OUTPUT_TOKENS_OF_CRITERION:g} for each criterion; "
@@ -243,54 +254,64 @@ class _Seat:
         if usage is not None and recorded is not None:
             self.input_basis = f"{usage.replies:,} replies in {recorded.source}"
             self.output_basis = f"{usage.output_tokens:,.0f} on average there"
-        self.live: Price | None = None
-        self.batch: Price | None = None
-        self.why = ""
+        self.live_price: Price | None = None
+        self.batch_price: Price | None = None
+        self.why_unknown = ""
         self.sums = _Amounts()
 
     def add(self, request: Request, *, criteria: int, times: int, checked: int, constant: bool) -> None:
-        """Count a request that is made so many times, of which the first ``checked`` are live in a run by batches."""
-        first, tokens = count_request(self.counter, request)
-        low, high = 1 - self.counter.uncertainty, 1 + self.counter.uncertainty
+        """Add a request to the sums, which is made once for each of ``times`` judgements.
+
+        The first ``checked`` of them are live in a run by batches. ``constant`` says that the first part of the prompt
+        is the same as that of earlier requests, so that a provider may have it in its prompt cache.
+        """
+        constant_tokens, tokens = count_request(self.counter, request)
+        input_low, input_high = 1 - self.counter.uncertainty, 1 + self.counter.uncertainty
         output = min(OUTPUT_TOKENS + OUTPUT_TOKENS_OF_CRITERION * criteria, request.max_output_tokens or 10**9)
-        least, most = OUTPUT_RANGE
+        output_low, output_high = OUTPUT_RANGE
         if self.usage is not None:
-            size_of_first, size = count_request(
-                self.plain, request if self._counts_form else replace(request, form=None)
+            constant_size, size = count_request(
+                self.character_counter, request if self._counts_form else replace(request, form=None)
             )
             tokens = self.usage.predict(size)
-            first = tokens * size_of_first / size if size else 0.0
-            low, high = 1 - self.usage.uncertainty, 1 + self.usage.uncertainty
+            constant_tokens = tokens * constant_size / size if size else 0.0
+            input_low, input_high = 1 - self.usage.uncertainty, 1 + self.usage.uncertainty
             output = self.usage.output_tokens
-            least, most = 1 - self.usage.output_uncertainty, 1 + self.usage.output_uncertainty
-        first = first if constant else 0.0
+            output_low, output_high = 1 - self.usage.output_uncertainty, 1 + self.usage.output_uncertainty
+        if not constant:
+            constant_tokens = 0.0
         calls, sums = self.calls * times, self.sums
         sums.calls += calls
         sums.input_tokens += calls * tokens
         sums.output_tokens += calls * output
-        sums.constant += calls * first
-        at_once = self.calls * checked
-        if self.live is not None:
-            usd = self._price_request(self.live, tokens, output)
+        sums.constant += calls * constant_tokens
+        checked_calls = self.calls * checked
+        if self.live_price is not None:
+            usd = self._price_request(self.live_price, tokens, output)
+            least_usd = self._price_request(self.live_price, tokens * input_low, output * output_low)
+            most_usd = self._price_request(self.live_price, tokens * input_high, output * output_high)
             sums.live += calls * usd
-            sums.least += self.share.least * times * self._price_request(self.live, tokens * low, output * least)
-            sums.most += self.share.most * times * self._price_request(self.live, tokens * high, output * most)
-            cached_tokens = first if first >= CACHED_FROM else 0.0
-            sums.cached += calls * self.live.cost_of(_make_usage(tokens, output, cached=cached_tokens))
-            sums.batch += at_once * usd
-        if self.batch is not None:
-            sums.batch += (calls - at_once) * self._price_request(self.batch, tokens, output)
+            sums.least += self.share.least * times * least_usd
+            sums.most += self.share.most * times * most_usd
+            cached_tokens = constant_tokens if constant_tokens >= CACHED_FROM else 0.0
+            sums.cached += calls * self.live_price.cost_of(_make_usage(tokens, output, cached=cached_tokens))
+            sums.batch += checked_calls * usd
+        if self.batch_price is not None:
+            sums.batch += (calls - checked_calls) * self._price_request(self.batch_price, tokens, output)
 
     def _price_request(self, price: Price, tokens: float, output: float) -> float:
-        """Price a request, with as much in the provider's prompt cache as was recorded; without a record, nothing."""
+        """Return the cost of a request in dollars.
+
+        With recorded usage, the same share of its tokens as there counts as in the provider's prompt cache; else none.
+        """
         cached = written = 0.0
         if self.usage is not None:
             cached, written = tokens * self.usage.cached, tokens * self.usage.written
         return price.cost_of(_make_usage(tokens, output, cached=cached, written=written))
 
     def conclude(self, key: SeatKey, judgements: int) -> SeatEstimate:
-        """Make the estimate of this seat from what was counted."""
-        sums, has_price = self.sums, self.live is not None
+        """Make the estimate of this seat from the sums; ``judgements`` is the number of judgements of the run."""
+        sums, has_price = self.sums, self.live_price is not None
         model, seat = key
         return SeatEstimate(
             model=model,
@@ -304,23 +325,23 @@ class _Seat:
             live_usd=sums.live if has_price else None,
             least_usd=sums.least if has_price else None,
             most_usd=sums.most if has_price else None,
-            batch_usd=sums.batch if has_price and self.batch is not None else None,
+            batch_usd=sums.batch if has_price and self.batch_price is not None else None,
             cached_usd=sums.cached if has_price else None,
             input_basis=self.input_basis,
             output_basis=self.output_basis,
-            why_unknown=self.why,
+            why_unknown=self.why_unknown,
         )
 
 
-class _Tally:
-    """All seats of a judge, and the cases that were counted."""
+class _RunTally:
+    """The tally of a run: all seats of the judge, and the cases that were counted."""
 
     def __init__(self, judge: Any, prices: Prices | None, batch: BatchOptions, recorded: RecordedUsage | None) -> None:
-        self._find_live, self._find_batch = make_finder(prices), make_finder(prices, processing="batch")
+        self._find_live_price, self._find_batch_price = make_finder(prices), make_finder(prices, processing="batch")
         self._batch, self._recorded = batch, recorded
-        self._waits = _can_wait(judge)
+        self._can_wait = _can_wait(judge)
         self._shares: dict[SeatKey, SeatShare] = {}
-        met: Counter[str] = Counter()
+        model_counts: Counter[str] = Counter()
         for leaf, share in list_shares(judge):
             if not asks_as(leaf, Judge):
                 raise UsageError(
@@ -328,43 +349,45 @@ class _Tally:
                     "its model to a Judge, or leave the estimate out"
                 )
             name = leaf.model.name
-            self._shares[name, met[name]] = share
-            met[name] += 1
-        self._seats: dict[SeatKey, _Seat] = {}
-        self._cases = self._cases_with_criteria = self._judgements = self._settled = self._checked = 0
-        self._criteria, self._constant = 1, True
-        self._now: tuple[int, int] = (1, 0)
+            self._shares[name, model_counts[name]] = share
+            model_counts[name] += 1
+        self._seats: dict[SeatKey, _SeatTally] = {}
+        self._cases = self._cases_with_criteria = self._judgements = self._settled_count = self._checked = 0
+        self._criteria_count, self._has_shared_prompt = 1, True
+        self._current_times: tuple[int, int] = (1, 0)
+        """The number of judgements of the current case, and of those of them that a run by batches makes live."""
         self._is_asked = False
 
     def wrap(self, model: Model, number: int) -> Model:
-        """Make the stand-in for a model; its seat is in the estimate even if it is never asked."""
+        """Make the model that counts requests in place of another. Its seat is in the estimate even if it gets none."""
         if find_function(model) is None:
             self._find_seat(model, number)
         return MeteredModel(model, self._count_request, seat=number)
 
     async def add(self, assignment: Assignment, case: Case, repeat: int) -> None:
-        """Count the requests about a case."""
+        """Count the requests about a case, which is judged ``repeat`` times, by judging it with the metered models."""
         rubric = assignment.terms.find_rubric(case)
-        self._criteria = 1 if rubric is None or assignment.on_conflict is not None else len(rubric.criteria)
-        # Of criteria that a case brings, the prompt's first part is the case's own, and no other prompt begins so.
-        brings = case.criteria is not None or case.rubric is not None
-        self._constant = not brings and self._cases > 0
+        self._criteria_count = 1 if rubric is None or assignment.on_conflict is not None else len(rubric.criteria)
+        # If a case brings its own criteria, the first part of the prompt is its own, and in no provider's prompt cache.
+        brings_criteria = case.criteria is not None or case.rubric is not None
+        self._has_shared_prompt = not brings_criteria and self._cases > 0
         checked = min(max(self._batch.check - self._judgements, 0), repeat)
-        self._now, self._is_asked = (repeat, checked), False
+        self._current_times, self._is_asked = (repeat, checked), False
         await assignment.judge_case(case, sample=0)
         self._cases += 1
-        self._cases_with_criteria += brings
+        self._cases_with_criteria += brings_criteria
         self._judgements += repeat
         self._checked += checked
-        self._settled += 0 if self._is_asked else repeat
+        if not self._is_asked:
+            self._settled_count += repeat
 
     def conclude(self, *, digests: Mapping[str, str | None], options: Mapping[str, Any]) -> RunEstimate:
-        """The estimate of all that was counted."""
+        """Make the estimate of the run from all cases that were counted."""
         return RunEstimate(
             cases=self._cases,
             judgements=self._judgements,
             cases_with_criteria=self._cases_with_criteria,
-            settled=self._settled,
+            settled=self._settled_count,
             checked=self._checked,
             recorded=0 if self._recorded is None else self._recorded.judgements,
             seats=tuple(seat.conclude(key, self._judgements) for key, seat in self._seats.items()),
@@ -374,31 +397,37 @@ class _Tally:
         )
 
     def _count_request(self, model: Model, number: int, request: Request) -> None:
+        """Add a request about the current case to the tally of its seat."""
         self._is_asked = True
-        times, checked = self._now
+        times, checked = self._current_times
         seat = self._find_seat(model, number)
-        seat.add(request, criteria=self._criteria, times=times, checked=checked, constant=self._constant)
+        seat.add(request, criteria=self._criteria_count, times=times, checked=checked, constant=self._has_shared_prompt)
 
-    def _find_seat(self, model: Model, number: int) -> _Seat:
-        """Find the seat of a model; it is made with its prices and recorded usage when it is first asked."""
+    def _find_seat(self, model: Model, number: int) -> _SeatTally:
+        """Return the tally of a seat; it is made with its prices and recorded usage when it is first needed.
+
+        ``number`` is the number of seats before this one that have the same model.
+        """
         key = (model.name, number)
         if key not in self._seats:
-            whole = SeatShare(expected=1.0, least=1.0, most=1.0)
+            asked_every_time = SeatShare(expected=1.0, least=1.0, most=1.0)
             usage = None if self._recorded is None else self._recorded.seats.get(key)
-            is_seat = usage is not None
+            has_own_usage = usage is not None  # the usage of this very seat, and not that of another seat of the model
             if usage is None and self._recorded is not None:
                 usage = self._recorded.find_model(model.name)
-            seat = _Seat(model, self._shares.get(key, whole), usage, self._recorded, is_seat=is_seat)
-            seat.live = self._find_live(model)
-            by_batch = self._waits and knows_batches(find_innermost(model))
-            seat.batch = self._find_batch(model) if by_batch else None
-            seat.why = _explain_unknown(seat)
+            seat = _SeatTally(
+                model, self._shares.get(key, asked_every_time), usage, self._recorded, has_own_usage=has_own_usage
+            )
+            seat.live_price = self._find_live_price(model)
+            by_batch = self._can_wait and knows_batches(find_innermost(model))
+            seat.batch_price = self._find_batch_price(model) if by_batch else None
+            seat.why_unknown = _explain_unknown(seat)
             self._seats[key] = seat
         return self._seats[key]
 
 
 def _can_wait(judge: Any) -> bool:
-    """Return whether a judge can be asked by batch, as far as its chains go."""
+    """Return whether the strategies of a judge's chains allow to wait for batches."""
     try:
         check_strategies(judge)
     except UsageError:
@@ -406,18 +435,19 @@ def _can_wait(judge: Any) -> bool:
     return True
 
 
-def _explain_unknown(seat: _Seat) -> str:
-    """Explain why a seat has no live price, or else none by batch; empty where it has both."""
-    if seat.live is None:
+def _explain_unknown(seat: _SeatTally) -> str:
+    """Explain why the live price of a seat is unknown, or else its price by batch; empty if both are known."""
+    if seat.live_price is None:
         return (
             f"the price of {seat.model.name} is not known; give it under [prices]; 'adjudge[cost]' knows newer models"
         )
-    if seat.batch is None:
+    if seat.batch_price is None:
         return f"{seat.model.name} cannot be asked by batch here, or the price of that is not known"
     return ""
 
 
 def _make_usage(tokens: float, output: float, *, cached: float = 0.0, written: float = 0.0) -> Usage:
+    """Make the usage of a request; ``cached`` tokens come from a provider's prompt cache, ``written`` are put there."""
     return Usage(
         input_tokens=round(tokens), output_tokens=round(output), cached_tokens=int(cached), written_tokens=int(written)
     )

@@ -1,4 +1,4 @@
-"""The estimate of a run in its folder, which the run is compared with when it has ended."""
+"""The file of an estimate in a run's folder; the run is compared with it when it has ended."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def keep_estimate(folder: Path, estimate: Mapping[str, Any]) -> Path:
 
 
 def find_estimate(folder: Path, manifest: Mapping[str, Any]) -> KeptEstimate | None:
-    """The estimate of this very run; ``None`` if there is none, or if it is of another question or another judge."""
+    """Read the estimate in a run's folder; ``None`` if there is none, or if it is of another question or judge."""
     path = folder / ESTIMATE_FILE
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
@@ -73,7 +73,7 @@ def find_estimate(folder: Path, manifest: Mapping[str, Any]) -> KeptEstimate | N
     except (OSError, msgspec.DecodeError, RecursionError):
         return None
     options = manifest.get("options") or {}
-    same = estimate.digests == manifest.get("digests") and all(
+    is_of_run = estimate.digests == manifest.get("digests") and all(
         options.get(name) == value for name, value in estimate.options.items()
     )
-    return estimate if estimate.schema == SCHEMA and same else None
+    return estimate if estimate.schema == SCHEMA and is_of_run else None

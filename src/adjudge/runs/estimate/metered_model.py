@@ -1,4 +1,4 @@
-"""A model that counts what it would be asked, and asks nobody."""
+"""A model that counts the requests it is given, and sends none."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ class MeteredModel(WrapperModel):
 
     async def complete(self, request: Request, /) -> Reply:
         """Count the request, and raise ``ReplyError``."""
-        # A judge in code is not asked either: what it does when it is called is not known here.
+        # A judge in code makes no request, so nothing is counted. It is not called either, because it may do anything.
         if self.function_identity is None:
             self._meter(self.model, self.seat, request)
         raise ReplyError("error", "an estimate asks nobody")
 
     def check(self) -> None:
-        """Find nothing wrong: an estimate needs no key, and nobody is asked."""
+        """Do nothing: no model is asked for an estimate, so no key is needed."""
 
     def _make_around(self, model: Model) -> Self:
+        """Make the same wrapper around another model."""
         return type(self)(model, self._meter, seat=self.seat)

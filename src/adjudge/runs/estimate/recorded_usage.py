@@ -1,4 +1,4 @@
-"""The usage of an earlier run, for the estimate of the next: tokens by size of the prompt, and who was asked."""
+"""The usage of an earlier run, for an estimate: tokens by the size of the prompt, and how often each seat was asked."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SeatUsage:
     """The share that was written to it."""
 
     def predict(self, size: float) -> float:
-        """The input tokens of a prompt of a size."""
+        """Predict the input tokens of a prompt, from its size by ``CharacterCounter``."""
         return self.input_tokens if self.ratio is None else self.ratio * size
 
 
@@ -72,7 +72,7 @@ class RecordedUsage:
     """True if the form of the reply is part of the sizes of prompts."""
 
     def find_model(self, name: str) -> SeatUsage | None:
-        """Find the usage of any seat of a model."""
+        """Return the usage of the first seat of a model; ``None`` if there is none."""
         return next((usage for (model, _), usage in self.seats.items() if model == name), None)
 
 
@@ -86,15 +86,15 @@ class SeenReplies:
 
     used: list[RowUsage] = field(default_factory=list)
     points: list[tuple[float, float]] = field(default_factory=list)
-    """Sizes of prompts that were asked first, with the input tokens that were counted, also of what asked again."""
+    """The size of the prompt of the first attempt, and the input tokens of the reply, for each reply to any attempt."""
 
     def add(self, usage: RowUsage | None, size: float | None) -> None:
-        """Note the usage of a reply."""
+        """Add the usage of a reply, and the size of its prompt if that is known. A reply without usage is left out."""
         if usage is None or usage.input_tokens <= 0:
             return
         self.used.append(usage)
         if size:
-            # What asks again has a longer prompt; over all points, the average is right for the sum of all calls.
+            # Repeated requests have longer prompts than ``size``. The average over all of them is right all the same.
             self.points.append((size, usage.input_tokens))
 
 
@@ -110,9 +110,9 @@ class _NamedModel:
 
 
 async def read_usage(earlier: Run) -> RecordedUsage:
-    """Read the usage of the replies of a run; raises ``UsageError`` for a run without any that say so."""
-    cases = await _measure_prompts(earlier)
-    seen: dict[SeatKey, SeenReplies] = defaultdict(SeenReplies)
+    """Read the usage of the replies of a run, by seat. Raises ``UsageError`` if no reply has any."""
+    sizes_by_case = await _measure_prompts(earlier)
+    replies_by_seat: dict[SeatKey, SeenReplies] = defaultdict(SeenReplies)
     calls: dict[SeatKey, Counter[Judgement]] = defaultdict(Counter)
     judged: set[Judgement] = set()
     for body in earlier.store.replies():
@@ -120,16 +120,16 @@ async def read_usage(earlier: Run) -> RecordedUsage:
             row = decode_prompt(body, where="a kept reply", schema=RECORDING)
         except UsageError:
             continue
-        if row.case not in cases:
+        if row.case not in sizes_by_case:
             continue
         judgement = (row.case, row.order, row.sample)
         judged.add(judgement)
         key = (row.model, row.seat)
         calls[key][judgement] += 1
-        seen[key].add(row.reply.usage, cases[row.case].get((*key, row.order)))
+        replies_by_seat[key].add(row.reply.usage, sizes_by_case[row.case].get((*key, row.order)))
     seats = {
-        key: sum_up(replies, *_find_calls(calls[key], len(judged)))
-        for key, replies in seen.items()
+        key: sum_up_replies(replies, *_average_calls(calls[key], len(judged)))
+        for key, replies in replies_by_seat.items()
         if replies.used and replies.points
     }
     if not seats:
@@ -145,73 +145,84 @@ Sizes = Mapping[tuple[str, int, str | None], float]
 
 
 async def _measure_prompts(earlier: Run) -> dict[str | None, Sizes]:
-    """Measure the sizes of the prompts of a run, by case: each is made once more, and sent to nobody."""
-    counter, sizes = CharacterCounter(), dict[tuple[str, int, str | None], float]()
+    """Measure the sizes of the prompts of a run, by case. Each prompt is made again, and not sent."""
+    counter = CharacterCounter()
+    sizes: dict[tuple[str, int, str | None], float] = {}
 
     def meter(model: Model, seat: int, request: Request) -> None:
-        sizes[model.name, seat, request.order] = count_request(counter, request)[1]
+        _, size = count_request(counter, request)
+        sizes[model.name, seat, request.order] = size
 
-    def make(described: Mapping[str, Any], _number: int) -> Model:
+    def make_named_model(described: Mapping[str, Any], _number: int) -> Model:
         return _NamedModel(str(described["name"]), bool(described.get("structured")))
 
     rubric, arguments, on_conflict = read_question(earlier, leave_out=("rules",))
-    judge = make_patient(rebuild_judge(earlier.manifest["judge"], make))
+    judge = make_patient(rebuild_judge(earlier.manifest["judge"], make_named_model))
     judge = wrap_models(judge, lambda model, number: MeteredModel(model, meter, seat=number))
     assignment = await resolve_question(judge, rubric, arguments, on_conflict, cases_bring=lambda: True)
     sizes_by_case: dict[str | None, Sizes] = {}
     for item in earlier.store.items(where="r.sample = 0"):
         sizes = {}
-        await assignment.judge_case(item.case, sample=0)
+        await assignment.judge_case(item.case, sample=0)  # calls ``meter`` for each request
         sizes_by_case[item.case.id] = sizes
         if len(sizes_by_case) >= _MOST_CASES:
             break
     return sizes_by_case
 
 
-def _find_calls(calls: Counter[Judgement], judgements: int) -> tuple[float, float]:
-    """Calls for each judgement, and two standard errors of that."""
+def _average_calls(calls: Counter[Judgement], judgements: int) -> tuple[float, float]:
+    """Compute the calls of a seat for a judgement, on average, and two standard errors of that."""
     mean = calls.total() / judgements
     squares = sum(count * count for count in calls.values()) / judgements
     return mean, 2 * math.sqrt(max(squares - mean * mean, 0.0) / judgements)
 
 
-def sum_up(seen: SeenReplies, calls: float, calls_error: float) -> SeatUsage:
-    """Sum up the usage of the replies of a seat; at least one has to state it."""
-    number = len(seen.used)
-    total = sum(usage.input_tokens for usage in seen.used)
-    outputs = [float(usage.output_tokens) for usage in seen.used]
-    mean = sum(outputs) / number
-    ratio, spread = measure_ratio(seen.points) if seen.points else (None, 0.0)
+def sum_up_replies(replies: SeenReplies, calls: float, calls_error: float) -> SeatUsage:
+    """Sum up the usage of the replies of a seat, of which there is at least one with usage.
+
+    ``calls`` and ``calls_error`` are those of ``SeatUsage``.
+    """
+    number = len(replies.used)
+    input_total = sum(usage.input_tokens for usage in replies.used)
+    outputs = [float(usage.output_tokens) for usage in replies.used]
+    mean_output = sum(outputs) / number
+    ratio, spread = measure_ratio(replies.points) if replies.points else (None, 0.0)
     return SeatUsage(
         replies=number,
         calls=calls,
         calls_error=calls_error,
-        input_tokens=total / number,
+        input_tokens=input_total / number,
         ratio=ratio,
-        # Without sizes nothing says that other prompts are as long.
-        uncertainty=_compute_uncertainty(spread, len(seen.points)) if seen.points else CHARACTER_UNCERTAINTY,
-        output_tokens=mean,
-        output_uncertainty=_compute_uncertainty(_compute_spread(outputs, mean), number),
-        cached=min(sum(usage.cached_tokens for usage in seen.used) / total, 1.0),
-        written=min(sum(usage.written_tokens for usage in seen.used) / total, 1.0),
+        # Without sizes of prompts, it is not known whether other prompts are as long.
+        uncertainty=_compute_uncertainty(spread, len(replies.points)) if replies.points else CHARACTER_UNCERTAINTY,
+        output_tokens=mean_output,
+        output_uncertainty=_compute_uncertainty(_compute_spread(outputs, mean_output), number),
+        cached=min(sum(usage.cached_tokens for usage in replies.used) / input_total, 1.0),
+        written=min(sum(usage.written_tokens for usage in replies.used) / input_total, 1.0),
     )
 
 
 def measure_ratio(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """The tokens for each token of size, and the standard deviation around it as a share of the mean.
+    """Compute the ratio of input tokens to prompt sizes, and the standard deviation around it as a share of the mean.
 
-    Of sums and not of single prompts: so the tokens of many prompts together come out right, also where some are long.
+    A point is the size of a prompt and its input tokens. The ratio is that of the sums, and no average of the ratios of
+    single prompts: so the predicted tokens of many prompts together are right, also if some prompts are long.
     """
-    sizes, tokens = sum(size for size, _ in points), sum(number for _, number in points)
-    ratio = tokens / sizes
-    residuals = sum((number - ratio * size) ** 2 for size, number in points) / len(points)
-    return ratio, math.sqrt(residuals) * len(points) / tokens
+    size_total = sum(size for size, _ in points)
+    token_total = sum(tokens for _, tokens in points)
+    ratio = token_total / size_total
+    mean_square = sum((tokens - ratio * size) ** 2 for size, tokens in points) / len(points)
+    return ratio, math.sqrt(mean_square) * len(points) / token_total
 
 
 def _compute_spread(values: list[float], mean: float) -> float:
+    """Compute the standard deviation of some values as a share of their mean."""
     return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)) / mean if mean > 0 else 0.0
 
 
 def _compute_uncertainty(spread: float, number: int) -> float:
-    """Two standard errors of a mean, as a share of it; at least what a provider may change unseen."""
+    """Compute two standard errors of a mean, as a share of it; at least ``LEAST_UNCERTAINTY``.
+
+    A provider may change how it counts tokens without saying so, so the uncertainty is never 0.
+    """
     return max(2 * spread / math.sqrt(number), LEAST_UNCERTAINTY)

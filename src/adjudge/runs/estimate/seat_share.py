@@ -9,11 +9,11 @@ from adjudge.judges.chain import JudgeChain, list_leaves
 from adjudge.judges.chain_outcome import COUNTING
 from adjudge.judges.judge import asks_as
 
-ESCALATED = 0.3
-"""The share of judgements that a seat of a cascade hands on, where nothing says more."""
+CASCADE_HANDED_ON = 0.3
+"""The assumed share of judgements that a seat of a cascade hands on to the next."""
 
-FAILED = 0.02
-"""The share that a seat of a fallback, or a hedged chain, hands on."""
+FALLBACK_HANDED_ON = 0.02
+"""The assumed share of judgements that a seat of a fallback, or a hedged chain, hands on to the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SeatShare:
 
 
 def list_shares(judge: Any) -> list[tuple[object, SeatShare]]:
-    """List everybody who is asked in a judge or chain, in order, each with the share that is assumed of it."""
+    """List the single judges in a judge or chain, in order, each with the share of judgements that it is asked for."""
     if not asks_as(judge, JudgeChain):
         return [(leaf, SeatShare(expected=1.0, least=1.0, most=1.0)) for leaf in list_leaves(judge)]
     shares: list[tuple[object, SeatShare]] = []
@@ -39,10 +39,13 @@ def list_shares(judge: Any) -> list[tuple[object, SeatShare]]:
 
 
 def _compute_share(inner: SeatShare, strategy: str, place: int) -> SeatShare:
-    """Compute the share of a seat within the chain that it is the ``place``-th of."""
+    """Compute the share for which a judge in a chain is asked; its seat is at ``place`` in the chain, from 0.
+
+    ``inner`` is the share for which the judge is asked each time that its seat is.
+    """
     if strategy in COUNTING or place == 0:
         return inner
-    share_handed_on = ESCALATED if strategy == "cascade" else FAILED
+    share_handed_on = CASCADE_HANDED_ON if strategy == "cascade" else FALLBACK_HANDED_ON
     step = "goes on to the next seat of the cascade" if strategy == "cascade" else "goes on to the next seat"
     assumption = f"assumed: {100 * share_handed_on:g} % of what a seat judges {step}"
     expected = inner.expected * share_handed_on**place

@@ -1,4 +1,4 @@
-"""The task of an actor: which judge to ask, and what about. It is packed once, and holds no key."""
+"""The task of the actors of a run on Ray: the judge and the question. It is packed once, and has no key in it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ActorTask:
 
 
 def pack_task(task: ActorTask) -> bytes:
-    """The task, for the actors; raises ``UsageError`` for a judge that cannot be sent to another process."""
+    """Pack the task for the actors. Raises ``UsageError`` for a judge that cannot be sent to another process."""
     try:
         return pack(task)
-    except Exception as error:  # noqa: BLE001 - whatever a judge of somebody's own holds and says
+    except Exception as error:  # noqa: BLE001 - a user's own judge may hold anything, and raise anything
         raise UsageError(
             f"the judge cannot be sent to Ray's actors ({shorten_error(error)}); leave out what belongs to this "
             "process, such as an open connection or a lock"
@@ -53,7 +53,7 @@ def pack_task(task: ActorTask) -> bytes:
 
 
 def check_plan(plan: Plan, judge: Any) -> None:
-    """Raise ``UsageError`` for what a run on Ray cannot keep to."""
+    """Raise ``UsageError`` for options and judges that a run on Ray does not support."""
     if plan.cache is not None:
         raise UsageError(
             "a run with ",
@@ -83,7 +83,7 @@ def check_plan(plan: Plan, judge: Any) -> None:
 
 
 def list_transports(judge: Any) -> list[Transport]:
-    """The connections of a judge's models, each once: seats of one provider may share theirs, with its limits."""
+    """List the connections of a judge's models, each once, because several seats may share one with its limits."""
     transports: dict[int, Transport] = {}
     for leaf in list_leaves(judge):
         for model in _list_layers(leaf.model) if asks_as(leaf, Judge) else ():
@@ -93,7 +93,7 @@ def list_transports(judge: Any) -> list[Transport]:
 
 
 def _check_model(model: Model) -> None:
-    """Raise ``UsageError`` for a model that several processes cannot share, which is one of a recording."""
+    """Raise ``UsageError`` for a model that reads or writes a recording, which several processes cannot share."""
     for layer in _list_layers(model):
         if isinstance(layer, ReplayModel):
             raise UsageError(
@@ -114,6 +114,7 @@ def _check_model(model: Model) -> None:
 
 
 def _list_layers(model: Model) -> list[Any]:
+    """List a model and the models that it wraps, from the outermost to the innermost."""
     layers: list[Any] = [model]
     while isinstance(layers[-1], WrapperModel):
         layers.append(layers[-1].model)
@@ -121,9 +122,9 @@ def _list_layers(model: Model) -> list[Any]:
 
 
 def pack_unit(unit: Unit) -> bytes:
-    """A unit on its way to an actor; raises ``UsageError`` for a case that cannot be sent to another process."""
+    """Pack a unit for an actor. Raises ``UsageError`` for a case that cannot be sent to another process."""
     try:
-        # What is kept of its case is written again where it is kept.
+        # Without the encoded case: the driver encodes it again when it writes the result.
         return pack(replace(unit, body=b""))
     except Exception as error:  # noqa: BLE001 - whatever the content of a case is
         raise UsageError(

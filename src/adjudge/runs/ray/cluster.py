@@ -13,7 +13,7 @@ from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import clean
 
-CPUS = 0.5
+CPUS_PER_ACTOR = 0.5
 """Logical CPUs that an actor asks Ray for. A judge mostly waits for its provider; and actors that ask for less than
 they could find a place on the nodes that are left when one is lost."""
 
@@ -53,7 +53,7 @@ class RayCluster:
 
 
 def load_ray() -> Any:
-    """The package ``ray`` with ``ray.data``; raises ``UsageError`` where it is not installed."""
+    """Import the package ``ray`` with ``ray.data``, and return it. Raises ``UsageError`` if it is not installed."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
@@ -68,10 +68,10 @@ def load_ray() -> Any:
 
 @contextmanager
 def connect(cluster: RayCluster) -> Iterator[Any]:
-    """Open a block in which this process belongs to the cluster; the package ``ray``.
+    """Open a block in which this process is connected to the cluster; its value is the package ``ray``.
 
-    A connection that was there before is used and stays open. Called in a thread, so that Ray leaves the handling of
-    signals alone. Raises ``UsageError`` where there is no cluster.
+    An existing connection is used, and stays open. Call this in a thread other than the main one, so that Ray does not
+    change the handling of signals. Raises ``UsageError`` if the cluster cannot be reached.
     """
     ray = load_ray()
     if ray.is_initialized():
@@ -80,7 +80,7 @@ def connect(cluster: RayCluster) -> Iterator[Any]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     address = cluster.address or os.environ.get("RAY_ADDRESS", "").strip() or None
     if address is None:
-        # Begun here, and so for this machine alone.
+        # A new cluster, which only this machine can reach.
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, "address": "local"}
         options |= {"_node_ip_address": "127.0.0.1"}
     else:
@@ -97,7 +97,7 @@ def connect(cluster: RayCluster) -> Iterator[Any]:
 
 
 def choose_actors(ray: Any, cluster: RayCluster, concurrency: int) -> int:
-    """Choose the number of actors; raises ``UsageError`` where they have no room, or nothing to do."""
+    """Choose the number of actors. Raises ``UsageError`` for more than the CPUs or the concurrency allow."""
     cpus = float(ray.cluster_resources().get("CPU", 0.0))
     actors = cluster.actors or max(1, min(int(cpus), concurrency))
     if actors > concurrency:
@@ -105,17 +105,18 @@ def choose_actors(ray: Any, cluster: RayCluster, concurrency: int) -> int:
             f"concurrency of {concurrency} cannot be shared out among {actors} actors; use fewer actors, or raise it",
             argument="concurrency",
         )
-    if actors * CPUS > cpus:
-        # Ray would wait for a machine that nobody adds.
+    if actors * CPUS_PER_ACTOR > cpus:
+        # Without this error, Ray would wait for another machine for ever.
         raise UsageError(
-            f"{actors} actors need {actors * CPUS:g} CPUs, and the cluster has {cpus:g}; use fewer, or add nodes",
+            f"{actors} actors need {actors * CPUS_PER_ACTOR:g} CPUs, and the cluster has {cpus:g}; use fewer, or add "
+            "nodes",
             argument="ray_actors",
         )
     return actors
 
 
 def shorten_error(error: BaseException) -> str:
-    """Shorten an error of Ray's to one line: its cause is at the end, and before that are traces."""
+    """Shorten an error of Ray to one line: the type and the message of its cause, without the traces."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     message = lines[0] if lines and not lines[0].startswith("Traceback") else (lines or [""])[-1]
@@ -123,7 +124,7 @@ def shorten_error(error: BaseException) -> str:
 
 
 def make_failure(error: BaseException) -> AdjudgeError:
-    """Make the error that ends a run that Ray gave up."""
+    """Make the error that ends a run because Ray failed."""
     return AdjudgeError(
         f"Ray gave the run up ({shorten_error(error)}); what was judged until then is kept, so resume it"
     )

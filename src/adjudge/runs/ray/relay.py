@@ -1,8 +1,8 @@
-"""The messages of actors to the driver, which is the process that began the run.
+"""The relay of messages from the actors to the driver, which is the process that began the run.
 
-Ray cannot call the driver, so it fetches them. The relay is an actor on the driver's node. It keeps nothing that could
-be lost: an actor that asks waits for the driver's answer. Where the relay itself is lost, Ray starts another one, and
-the actor asks again. So every message must be one that may arrive twice.
+Ray cannot call the driver, so the driver fetches the messages from the relay, an actor on its own node. An actor that
+asks waits for the driver's answer. If the relay is lost, Ray starts another one, and the actors ask again. So every
+message may arrive twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-WAITING = 100_000
+MOST_WAITING_MESSAGES = 100_000
 """Messages that may wait for their answers at once."""
 
 
@@ -23,35 +23,35 @@ class Relay:
 
     def __init__(self) -> None:
         self._messages: list[tuple[int, bytes]] = []
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
-        self._news = asyncio.Event()
-        self._last = 0
+        self._waiting_answers: dict[int, asyncio.Future[bytes]] = {}
+        self._has_messages = asyncio.Event()
+        self._last_ticket = 0
 
     async def ask(self, message: bytes) -> bytes:
-        """The answer to a message, whenever it comes."""
-        self._last += 1
-        ticket = self._last
-        answer = self._waiting[ticket] = asyncio.get_running_loop().create_future()
+        """Queue a message for the driver, and wait for its answer."""
+        self._last_ticket += 1
+        ticket = self._last_ticket
+        answer = self._waiting_answers[ticket] = asyncio.get_running_loop().create_future()
         self._messages.append((ticket, message))
-        self._news.set()
+        self._has_messages.set()
         try:
             return await answer
         finally:
-            del self._waiting[ticket]
+            del self._waiting_answers[ticket]
 
     async def fetch(self, seconds: float) -> list[tuple[int, bytes]]:
-        """The messages that came since; none after so many seconds without."""
+        """Return the messages since the last fetch, each with its ticket; none if none comes for so many seconds."""
         if not self._messages:
-            self._news.clear()
+            self._has_messages.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), seconds)
+                await asyncio.wait_for(self._has_messages.wait(), seconds)
         messages, self._messages = self._messages, []
         return messages
 
     async def answer(self, answers: Sequence[tuple[int, bytes]]) -> None:
-        """Hand answers to those who wait for them."""
+        """Hand answers, each with the ticket of its message, to the actors that wait for them."""
         for ticket, answer in answers:
-            waiting = self._waiting.get(ticket)
+            waiting = self._waiting_answers.get(ticket)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
 
@@ -65,16 +65,16 @@ class RelayClient:
         """The name of this actor, with another ending where Ray began it again."""
 
     async def ask(self, kind: str, *arguments: Any) -> Any:
-        """Return the answer to a message; raises what Ray raises once the driver is gone."""
+        """Send a message to the driver, and return its answer. Raises an error of Ray once the driver is gone."""
         return unpack(await self._relay.ask.remote(pack((kind, self.sender, *arguments))))
 
 
 def pack(value: object) -> bytes:
-    """Pack a value for another process of the run, functions of a program's own included."""
-    # Ray's pickling writes a class or function of a script by value: the other process has no such script.
+    """Pack a value for another process of the run; it may have functions of the user's program in it."""
+    # Ray's pickling packs the code of a class or function of a script, because the other process has no such script.
     return importlib.import_module("ray.cloudpickle").dumps(value)
 
 
 def unpack(packed: bytes) -> Any:
-    """Unpack a value. Only for messages of a process of the run: unpacking runs the code that the sender names."""
+    """Unpack a value. Use this only for messages of this run: unpacking runs any code that the sender has named."""
     return pickle.loads(packed)  # noqa: S301 - whoever reaches a cluster can run code there without this

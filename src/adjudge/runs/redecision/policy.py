@@ -1,4 +1,4 @@
-"""Another policy for the same answers: another rubric to read them by, other judges or another strategy."""
+"""The policy of a redecision: another rubric or threshold, other seats, or another strategy for the same replies."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from adjudge.rubric.file import load_rubric
 from adjudge.runs.recorded_rubric import rebuild_rubric
 from adjudge.runs.redecision.question import Reading, make_reading
 
-_NEEDED = ("id", "asked", "judge", "rubric", "digests", "dataset", "options")
+_NEEDED_MEMBERS = ("id", "asked", "judge", "rubric", "digests", "dataset", "options")
 
-_OF_STRATEGIES = ("quorum", "hedge_after", "escalate_below", "abstain_below")
+_STRATEGY_OPTIONS = ("quorum", "hedge_after", "escalate_below", "abstain_below")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +42,14 @@ class RedecisionPolicy:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The values that are to change, by their names."""
+        """The options that differ from the run, by name."""
         values = {member.name: getattr(self, member.name) for member in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     @property
     def keeps_judges(self) -> bool:
-        """Return whether the judges decide as they did."""
-        return not self.changes.keys() & {*_OF_STRATEGIES, "strategy", "fail_open", "judges"}
+        """Return whether the chain keeps its seats, its strategy and the options of that."""
+        return not self.changes.keys() & {*_STRATEGY_OPTIONS, "strategy", "fail_open", "judges"}
 
 
 class AbsentModel:
@@ -66,11 +66,12 @@ class AbsentModel:
         """The identity of the judge in code; ``None`` for a model, whose replies then need their token."""
 
     async def complete(self, _request: Request, /) -> Reply:
-        """Raise ``UsageError``: nothing here may ever ask."""
+        """Raise ``UsageError``, because a redecision never asks a model."""
         raise UsageError(f"{self.name} is not here; redeciding asks nobody")
 
 
 def _read_function(members: Mapping[str, Any] | None) -> FunctionIdentity | None:
+    """Read the identity of a judge in code from its description. Raises ``TypeError`` unless it has three texts."""
     if members is None:
         return None
     identity = FunctionIdentity(module=members["module"], qualname=members["qualname"], code=members["code"])
@@ -80,7 +81,10 @@ def _read_function(members: Mapping[str, Any] | None) -> FunctionIdentity | None
 
 
 def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[Any, Reading]:
-    """Read who decides, and by which rubric, from a manifest; raises ``UsageError`` for what cannot be."""
+    """Return the judge of a run's manifest, changed by a policy, and the reading of its replies by the new rubric.
+
+    Raises ``UsageError`` for a policy that does not fit the run, and for a manifest that cannot be read.
+    """
     if policy.all_cases and policy.rubric is None and policy.threshold is None:
         raise UsageError(
             "all_cases says which cases a rubric or a threshold is for; give one of them", argument="all_cases"
@@ -89,7 +93,7 @@ def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[
         check_share("threshold", policy.threshold)
     if policy.strategy is not None:
         check_choice("strategy", policy.strategy, get_args(Strategy))
-    missing = [name for name in _NEEDED if name not in manifest]
+    missing = [name for name in _NEEDED_MEMBERS if name not in manifest]
     if missing:
         raise UsageError(f"the run's manifest has no {', '.join(missing)}; name a folder of `adjudge run`")
     try:
@@ -112,15 +116,18 @@ def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[
 
 
 def list_leaves(judge: Any) -> list[Judge]:
-    """Every single judge in a judge, at any depth."""
+    """List every ``Judge`` in a judge or chain, at any depth."""
     if isinstance(judge, JudgeChain):
         return [leaf for _, seat in judge.seats for leaf in list_leaves(seat)]
     return [judge] if isinstance(judge, Judge) else []
 
 
 def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
-    """Change a judge's strategy, or leave out some of its seats. Raises ``UsageError``."""
-    chain_options = {*_OF_STRATEGIES, "strategy", "fail_open"}
+    """Return a judge with the strategy, the options and the seats of a policy.
+
+    Raises ``UsageError`` for a policy about chains with a single judge, and for one that cannot be computed.
+    """
+    chain_options = {*_STRATEGY_OPTIONS, "strategy", "fail_open"}
     options: dict[str, Any] = {name: value for name, value in policy.changes.items() if name in chain_options}
     if not options and policy.judges is None:
         return judge
@@ -136,11 +143,11 @@ def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
                 "what 'hedged' would have come to depends on who would have been asked when, which nobody knows; "
                 "choose another strategy"
             )
-        # What belongs to the strategy it had goes with it.
-        options = {**dict.fromkeys(_OF_STRATEGIES), **options}
+        # The options of the old strategy are removed.
+        options = {**dict.fromkeys(_STRATEGY_OPTIONS), **options}
     seats = _pick_seats(judge, policy.judges)
-    usual = f"{judge.strategy}({', '.join(judge.names)})"
-    return judge.replace(judges=seats, name="" if judge.name == usual else judge.name, **options)
+    default_name = f"{judge.strategy}({', '.join(judge.names)})"
+    return judge.replace(judges=seats, name="" if judge.name == default_name else judge.name, **options)
 
 
 def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
@@ -159,7 +166,7 @@ def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
 
 
 def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: RedecisionPolicy) -> Reading:
-    """Make the reading of recorded replies under another policy; raise ``UsageError`` for one that cannot be."""
+    """Make the reading of a run's replies under a policy. Raises ``UsageError`` for a policy that does not fit."""
     result_format = question.get("result_format")
     if result_format and policy.result_format is None:
         raise UsageError(
@@ -171,8 +178,8 @@ def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None,
         raise UsageError(
             "the run asked for no result_format, so its replies have none; leave it out", argument="result_format"
         )
-    # Without a result format, each case brought its own.
     changes_weights = policy.rubric is not None or policy.threshold is not None
+    # A run without a rubric and a result format is one in which each case brought its own rubric.
     if result_format and rubric is None and changes_weights:
         raise UsageError("the run asked by no rubric, so there are no scores that another one could weigh")
     new_rubric = load_rubric(policy.rubric) if policy.rubric is not None else None
@@ -190,6 +197,11 @@ def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None,
 
 
 def _drop_rubrics(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy a described judge without the rubrics of its seats: the run's own is settled, and those may name code."""
+    """Copy a described judge without the rubrics of its seats.
+
+    They are not needed, because the manifest has the rubric of the run, and they may name functions of the user.
+    """
     plain: dict[str, Any] = {**to_plain(described), "rubric": None}
-    return plain | ({"seats": [_drop_rubrics(seat) for seat in plain["seats"]]} if "seats" in plain else {})
+    if "seats" in plain:
+        plain["seats"] = [_drop_rubrics(seat) for seat in plain["seats"]]
+    return plain

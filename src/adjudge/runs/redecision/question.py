@@ -1,7 +1,7 @@
-"""The question that a recorded item is asked now: by the new rubric, and answered by what was said then.
+"""The question about a recorded item under another rubric, which its kept replies answer.
 
-A reply answers the question it was asked, so it is read as strictly as then, criteria that are left out now included;
-only what they weigh is new. A criterion that nobody was asked about in these words has no score, whatever its name.
+A reply answers the question that was asked in the run. So it is read as strictly as then, with all criteria of the old
+rubric; only weights and thresholds are new. A criterion that was not asked in the same words has no score.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from adjudge.runs.item import RunItem
 from adjudge.runs.recorded_rubric import rebuild_criterion
 from adjudge.sync import run_sync
 
-_POLICY = ("weight", "threshold", "rule")
+_POLICY_MEMBERS = ("weight", "threshold", "rule")
 """The members of a criterion that no model is told."""
 
 
@@ -47,15 +47,17 @@ class Reading:
     value_type: type[Any] | None = None
     passes: Callable[[Any], bool] | None = None
 
-    async def pose(self, item: RunItem) -> Question:
-        """Prepare the question about an item as a run does now, with the digests of the question that was asked then.
+    async def make_question(self, item: RunItem) -> Question:
+        """Make the question about an item by the new rubric, with the digests of the question asked in the run.
 
-        No rule is run: each says again what it said then, as content and rule are the same. It may be code of yours.
+        Rules are not run again, because they may be functions of the user that are not here. Each gives the result that
+        it gave in the run, as content and rule are the same; only a criterion's rule that is another one now is run.
         """
         result = find_result(item)
-        number = len(result.rule_results) - len(self.ruled) if result.rule_results else 0
-        rule_results = result.rule_results[:number]
-        criterion_results = {rule_result.name: rule_result for rule_result in result.rule_results[number:]}
+        # The results of the call's rules come first, those of the rubric's criteria after them.
+        call_rule_count = len(result.rule_results) - len(self.ruled) if result.rule_results else 0
+        rule_results = result.rule_results[:call_rule_count]
+        criterion_results = {rule_result.name: rule_result for rule_result in result.rule_results[call_rule_count:]}
         reference = self.reference if item.case.reference is None else item.case.reference
         question = await self._prepare_question(
             open_inline(item.case.content), reference, rule_results, criterion_results
@@ -69,22 +71,22 @@ class Reading:
             metadata=result.metadata,
         )
 
-    def widen(self, question: Question) -> Question:
-        """The question that a reply is read by: with the criteria that are left out now."""
+    def add_dropped_criteria(self, question: Question) -> Question:
+        """Return the question by which a reply is read: with the criteria of the old rubric that the new one lacks."""
         if not self.dropped or question.rubric is None:
             return question
         return replace(question, rubric=replace(question.rubric, criteria=(*question.rubric.criteria, *self.dropped)))
 
     def check(self, judge: Judge) -> None:
-        """Raise ``UsageError`` where the judge's form of reply cannot answer this rubric."""
+        """Raise ``UsageError`` if replies in the judge's form cannot answer the new rubric."""
         criteria = self.rubric.criteria if self.rubric is not None else ()
         results = {
             criterion.name: RuleResult(name=criterion.name, passed=False)
             for criterion in criteria
             if criterion.rule is not None
         }
-        question = run_sync(self._prepare_question("-", None, (), results, anew=False))
-        judge._style.check(self.widen(question))  # noqa: SLF001
+        question = run_sync(self._prepare_question("-", None, (), results, rerun_changed=False))
+        judge._style.check(self.add_dropped_criteria(question))  # noqa: SLF001
 
     async def _prepare_question(
         self,
@@ -93,14 +95,19 @@ class Reading:
         rule_results: Sequence[RuleResult],
         criterion_results: Mapping[str, RuleResult],
         *,
-        anew: bool = True,
+        rerun_changed: bool = True,
     ) -> Question:
-        """Prepare the question by the new rubric, with rules that only repeat what they said then."""
+        """Prepare the question by the new rubric, with rules that give the results they gave in the run.
+
+        With ``rerun_changed``, a criterion's rule that is another one now is run.
+        """
         rubric = self.rubric
         if rubric is not None and criterion_results:
             criteria = tuple(
                 [
-                    self._fix_rule(criterion, criterion_results.get(criterion.name), anew=anew)
+                    self._repeat_rule_result(
+                        criterion, criterion_results.get(criterion.name), rerun_changed=rerun_changed
+                    )
                     for criterion in rubric.criteria
                 ]
             )
@@ -120,10 +127,10 @@ class Reading:
             },
         )
 
-    def _fix_rule(self, criterion: Criterion, result: RuleResult | None, *, anew: bool) -> Criterion:
-        """Fix a criterion's rule to its earlier result; a rule that is another now is run anew."""
+    def _repeat_rule_result(self, criterion: Criterion, result: RuleResult | None, *, rerun_changed: bool) -> Criterion:
+        """Return a criterion whose rule gives its result from the run; with ``rerun_changed``, a new rule is run."""
         rule = criterion.rule
-        if rule is None or result is None or (anew and self.ruled.get(criterion.name) != to_plain(rule.spec)):
+        if rule is None or result is None or (rerun_changed and self.ruled.get(criterion.name) != to_plain(rule.spec)):
             return criterion
         return replace(criterion, rule=replace(rule, evaluate=_make_repeater(result), needs_reference=False))
 
@@ -136,9 +143,10 @@ def make_reading(
     value_type: type[Any] | None = None,
     passes: Callable[[Any], bool] | None = None,
 ) -> Reading:
-    """Make a reading by ``rubric`` of replies that were asked for by a manifest's rubric; both may be ``None``.
+    """Make the reading of replies to the ``recorded`` rubric of a manifest by another ``rubric``; both may be ``None``.
 
-    Raises ``UsageError`` where a criterion that was put to judges is a rule now: of the two, only one has the name.
+    Raises ``UsageError`` if a criterion that judges were asked about is a rule in the new rubric, because the results
+    of both would have the same name.
     """
     if value_type is not None:
         check_format(value_type, passes)
@@ -172,22 +180,24 @@ def make_reading(
 
 
 def _has_parts(recorded: Mapping[str, Any] | None) -> bool:
+    """Return whether a recorded rubric has criteria about the parts of agents' runs."""
     return recorded is not None and any("per" in criterion for criterion in recorded["criteria"])
 
 
 def find_result(item: RunItem) -> JudgeResult:
-    """Find the result of an item; raises ``UsageError`` for a pair, whose orders no policy of one content decides."""
+    """Return the result of an item. Raises ``UsageError`` for a pair, because runs of pairs cannot be redecided."""
     if not isinstance(item.result, JudgeResult):
         raise UsageError("this run compared pairs, and a run is redecided where it judged one content at a time")
     return item.result
 
 
 def _make_repeater(result: RuleResult) -> Callable[[Any], RuleResult]:
+    """Make a rule's function that gives an earlier result for any content."""
     return lambda _content: result
 
 
 def _explain_gaps(rubric: Rubric, judged_criteria: Mapping[str, Any], *, same_scale: bool) -> str:
-    """Explain which criteria's scores are not among the replies, and why; empty when all are."""
+    """Explain which criteria have no score in the replies, and why; empty if all have one."""
     judged = [criterion for criterion in rubric.criteria if criterion.rule is None]
     absent = [criterion.name for criterion in judged if criterion.name not in judged_criteria]
     reworded = [
@@ -196,20 +206,22 @@ def _explain_gaps(rubric: Rubric, judged_criteria: Mapping[str, Any], *, same_sc
         if criterion.name in judged_criteria
         and not (same_scale and _is_same(criterion, judged_criteria[criterion.name]))
     ]
-    clauses = [f"{_describe_criteria(absent)} not asked then"] if absent else []
-    clauses += (
-        [f"{_describe_criteria(reworded)} asked in other words{'' if same_scale else ', on another scale,'} then"]
-        if reworded
-        else []
-    )
+    clauses: list[str] = []
+    if absent:
+        clauses.append(f"{_describe_criteria(absent)} not asked then")
+    if reworded:
+        on_scale = "" if same_scale else ", on another scale,"
+        clauses.append(f"{_describe_criteria(reworded)} asked in other words{on_scale} then")
     return "; ".join(clauses)
 
 
 def _is_same(criterion: Criterion, asked_members: Mapping[str, Any]) -> bool:
+    """Return whether a criterion is worded as in the run; weight, threshold and rule may differ."""
     members = to_plain(criterion.to_dict())
-    return all(members.get(key) == asked_members.get(key) for key in {*members, *asked_members} - {*_POLICY})
+    return all(members.get(key) == asked_members.get(key) for key in {*members, *asked_members} - {*_POLICY_MEMBERS})
 
 
 def _describe_criteria(names: list[str]) -> str:
+    """Write the first names of some criteria as the subject of a sentence: ``criteria 'a', 'b' were``."""
     shown = ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return f"criterion {shown} was" if len(names) == 1 else f"criteria {shown} were"

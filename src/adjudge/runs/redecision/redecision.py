@@ -173,30 +173,30 @@ def redecide(
 
 
 class _RunRedecision:
-    """One run under another policy. It holds one page of items at a time, whatever the size."""
+    """The redecision of one run. It holds one page of items in memory at a time, so the run may be of any size."""
 
     def __init__(self, run: Run, policy: RedecisionPolicy) -> None:
         self.run, self.policy = run, policy
         self.judge, self.reading = read_policy(run.manifest, policy)
         question, rubric = run.manifest["asked"], run.manifest["rubric"] or {}
         self._names_model = bool(question.get("model") or rubric.get("model"))
-        self._before: Counter[str] = Counter(passed=0, failed=0, undecided=0)
-        self._after: Counter[str] = Counter(passed=0, failed=0, undecided=0)
-        self._unknown: Counter[str] = Counter()
+        self._outcomes_before: Counter[str] = Counter(passed=0, failed=0, undecided=0)
+        self._outcomes_after: Counter[str] = Counter(passed=0, failed=0, undecided=0)
+        self._unknown_reasons: Counter[str] = Counter()
         self._changes: list[Change] = []
-        self._changed = self._own_kept_count = 0
+        self._changed = self._kept_own_count = 0
         self._old_terms = read_terms(run.manifest)
-        whole = bool(policy.all_cases)
+        applies_to_all = bool(policy.all_cases)
         self._new_terms = Terms(
             rubric=self.reading.rubric,
             threshold=_choose_threshold(policy, self._old_terms.threshold),
-            over_rubrics=whole and policy.rubric is not None,
-            over_thresholds=whole and policy.threshold is not None,
+            over_rubrics=applies_to_all and policy.rubric is not None,
+            over_thresholds=applies_to_all and policy.threshold is not None,
         )
         self._readings: dict[tuple[str, str], Reading] = {}
 
     def redecide(self, out: Path | None, command: Sequence[str] | None) -> Redecision:
-        """Redecide every item, and write them where that was asked for."""
+        """Redecide every item, and write the redecided run to the folder ``out`` if one is given."""
         for item in islice(self.run.items(), 1):
             find_result(item)  # refuses a run of pairs before anything is written
         if out is None:
@@ -206,36 +206,39 @@ class _RunRedecision:
         return Redecision(
             run=self.run.id,
             policy=self._describe_run()["policy"],
-            items=sum(self._before.values()),
-            before=dict(self._before),
-            after=dict(self._after),
+            items=sum(self._outcomes_before.values()),
+            before=dict(self._outcomes_before),
+            after=dict(self._outcomes_after),
             changed=self._changed,
             changes=tuple(self._changes),
-            unknown=sum(self._unknown.values()),
-            unknown_because=dict(self._unknown.most_common()),
-            kept_own=self._own_kept_count,
+            unknown=sum(self._unknown_reasons.values()),
+            unknown_because=dict(self._unknown_reasons.most_common()),
+            kept_own=self._kept_own_count,
             folder=None if out is None else str(out),
         )
 
     def _write_all(self, out: Path, command: Sequence[str] | None) -> None:
-        """Redecide every item into a new folder; if that breaks off, its manifest says ``interrupted``."""
+        """Redecide every item, and write a run of the new results; if that fails, its status is ``interrupted``."""
         redecided = RedecidedRun(self.run, out, self._describe_run(), command)
         redecided.begin()
-        whole = False
+        is_complete = False
         try:
             run_sync(redecided.copy_replies())
             self._redecide_all(redecided)
-            whole = True
+            is_complete = True
         finally:
-            redecided.end(whole=whole)
+            redecided.end(is_complete=is_complete)
 
     def _redecide_all(self, redecided: RedecidedRun | None) -> None:
+        """Redecide and count every item, and write it to ``redecided`` if that is given."""
         items = self.run.items()
-        # A page at a time through the sync door: an interrupt ends it between two, and commits are shared.
+        # Each page is a call of its own, so that Ctrl-C ends this between two pages. The items of a page are committed
+        # together.
         while page := list(islice(items, PAGE)):
             run_sync(self._redecide_page(page, redecided))
 
     async def _redecide_page(self, page: Sequence[RunItem], redecided: RedecidedRun | None) -> None:
+        """Redecide, count and write the items of one page."""
         replayed_items = [(item, await self._redecide_item(item)) for item in page]
         for item, replayed in replayed_items:
             self._count_judgement(item, replayed)
@@ -243,9 +246,9 @@ class _RunRedecision:
             await redecided.keep([replace(item, result=replayed.result) for item, replayed in replayed_items])
 
     async def _redecide_item(self, item: RunItem) -> ReplayedResult:
-        """Decide one judgement again; what cannot be known is said in ``unknown`` of what is returned.
+        """Redecide one item. If its new result cannot be known, ``unknown`` of the returned value says why.
 
-        Raises ``UsageError``.
+        Raises ``UsageError`` for a pair.
         """
         result = item.result
         if not isinstance(result, JudgeResult):
@@ -253,17 +256,17 @@ class _RunRedecision:
         if item.erased:
             return ReplayedResult(result=result, unknown="its texts and replies were deleted by `adjudge forget`")
         if result.undecided_because == "error" and not result.attempts and not getattr(result, "results", ()):
-            return ReplayedResult(result=result)  # it never came to asking, and would not now
+            return ReplayedResult(result=result)  # an error before a model was asked, which the policy does not change
         try:
             reading = self._find_reading(item.case)
-            question = await reading.pose(item)
+            question = await reading.make_question(item)
         except UsageError as error:
             return ReplayedResult(result=result, unknown=str(error))
         answer = decide_by_rules(question)
         if answer is not None:
             return ReplayedResult(result=renew_result(self.judge._make_result_of_rules(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
 
-        def find(model: str, seat: int, attempt: int) -> Row | None:
+        def find_kept_reply(model: str, seat: int, attempt: int) -> Row | None:
             place = make_place(
                 case=item.case.id, order=None, sample=item.sample, model=model, seat=seat, attempt=attempt
             )
@@ -272,14 +275,14 @@ class _RunRedecision:
         replayer = Replayer(
             reading=reading,
             question=question,
-            find=find,
+            find=find_kept_reply,
             keeps_judges=self.policy.keeps_judges,
-            named=self._names_model or (item.rubric is not None and item.rubric.model is not None),
+            names_model=self._names_model or (item.rubric is not None and item.rubric.model is not None),
         )
         return await replayer.replay(self.judge, result, self.judge.name)
 
     def _find_reading(self, case: Case) -> Reading:
-        """Find the reading of the replies about a case: by what it brought, where the policy leaves that to it."""
+        """Return the reading of the replies about a case, by its own criteria if the policy keeps these."""
         if not case.brings_own:
             return self.reading
         old_rubric, new_rubric = self._old_terms.find_rubric(case), self._new_terms.find_rubric(case)
@@ -299,21 +302,21 @@ class _RunRedecision:
         return self._readings[key]
 
     def _keeps_own(self, case: Case) -> bool:
-        """Return whether a case keeps what the policy changes for others."""
-        brings = case.criteria is not None or case.rubric is not None
-        if self.policy.rubric is not None and brings and not self._new_terms.over_rubrics:
+        """Return whether a case keeps its own rubric or threshold, though the policy changes that of other cases."""
+        brings_criteria = case.criteria is not None or case.rubric is not None
+        if self.policy.rubric is not None and brings_criteria and not self._new_terms.over_rubrics:
             return True
-        over = self._new_terms.over_thresholds or self._new_terms.over_rubrics
-        return self.policy.threshold is not None and case.threshold is not None and not over
+        overrides_threshold = self._new_terms.over_thresholds or self._new_terms.over_rubrics
+        return self.policy.threshold is not None and case.threshold is not None and not overrides_threshold
 
     def _count_judgement(self, item: RunItem, replayed: ReplayedResult) -> None:
         """Count a judgement before and after, and list it if its outcome changed."""
-        self._own_kept_count += self._keeps_own(item.case)
+        self._kept_own_count += self._keeps_own(item.case)
         old_result, new_result = item.result, replayed.result
-        self._before[old_result.outcome] += 1
-        self._after[new_result.outcome] += 1
+        self._outcomes_before[old_result.outcome] += 1
+        self._outcomes_after[new_result.outcome] += 1
         if replayed.unknown:
-            self._unknown[replayed.unknown] += 1
+            self._unknown_reasons[replayed.unknown] += 1
         if old_result.outcome == new_result.outcome:
             return
         self._changed += 1
@@ -333,7 +336,7 @@ class _RunRedecision:
             )
 
     def _describe_run(self) -> dict[str, Any]:
-        """Describe the redecided run for its manifest."""
+        """Describe the redecided run for its manifest: judge, rubric, digests, policy and threshold."""
         rubric = self.reading.rubric.to_dict() if self.reading.rubric is not None else None
         judge = describe_judge(self.judge)
         policy = self.policy.changes | ({"rubric": rubric} if self.policy.rubric is not None else {})
@@ -346,14 +349,14 @@ class _RunRedecision:
 
 
 def _choose_threshold(policy: RedecisionPolicy, old_threshold: float | None) -> float | None:
-    """Choose the threshold of the run itself: none of the old run's where there is a new rubric."""
+    """Return the threshold of the redecided run: the policy's, else the old run's unless there is a new rubric."""
     if policy.threshold is not None:
         return float(policy.threshold)
     return old_threshold if policy.rubric is None else None
 
 
-class _Place(msgspec.Struct):
-    """The members of a kept reply that say whose it is."""
+class _ReplyOwner(msgspec.Struct):
+    """The members of a kept reply by which its key is made: model, case, order, sample, seat and attempt."""
 
     model: str
     case: str | None = None
@@ -364,7 +367,7 @@ class _Place(msgspec.Struct):
 
 
 class RedecidedRun:
-    """The folder that a redecided run is written to; raises ``UsageError`` when it cannot be one."""
+    """The folder that a redecided run is written to."""
 
     def __init__(
         self, source: Run, folder: Path, description: Mapping[str, Any], command: Sequence[str] | None
@@ -386,9 +389,9 @@ class RedecidedRun:
         self._store = RunStore(folder)
 
     def begin(self) -> None:
-        """Make the folder, and copy the replies: with them it can be gone on with, asking for what is missing.
+        """Make the folder, and write the manifest and an empty file of results.
 
-        Raises ``UsageError``.
+        Raises ``UsageError`` if there is a run in the folder, or if it cannot be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -398,7 +401,7 @@ class RedecidedRun:
             ) from None
         if (self.folder / MANIFEST_FILE).exists():
             raise UsageError(f"{self.folder} holds a run already; name another folder")
-        self._lock.take()
+        self._lock.acquire()
         try:
             write_manifest(self.folder, self.manifest)
             self._store.create()
@@ -407,41 +410,41 @@ class RedecidedRun:
             raise
 
     async def copy_replies(self) -> None:
-        """Copy every reply of the source, as it was written."""
+        """Copy every kept reply of the source, so that the new run can be resumed and asks only for missing ones."""
         replies = self.source.store.replies()
-        decoder = msgspec.json.Decoder(_Place)
+        decoder = msgspec.json.Decoder(_ReplyOwner)
         while page := list(islice(replies, PAGE)):
             for body in page:
                 self._keep_reply(decoder, body)
             await self._store.flush()
 
-    def _keep_reply(self, decoder: msgspec.json.Decoder[_Place], body: bytes) -> None:
-        """Keep a reply under the key that its own members give; one that cannot be read is left out."""
+    def _keep_reply(self, decoder: msgspec.json.Decoder[_ReplyOwner], body: bytes) -> None:
+        """Write a reply under the key made of its own members; one that cannot be decoded is left out."""
         try:
-            place = decoder.decode(body)
-        except msgspec.DecodeError:  # nothing could find it, here or there
+            owner = decoder.decode(body)
+        except msgspec.DecodeError:  # without its members, the reply could not be found in either run
             return
         key = make_place(
-            case=place.case,
-            order=place.order,
-            sample=place.sample,
-            model=place.model,
-            seat=place.seat,
-            attempt=place.attempt,
+            case=owner.case,
+            order=owner.order,
+            sample=owner.sample,
+            model=owner.model,
+            seat=owner.seat,
+            attempt=owner.attempt,
         )
         self._store.keep_reply(key, body)
 
     async def keep(self, items: Iterable[RunItem]) -> None:
-        """Keep some items, in one commit where they come together."""
+        """Write some items, and wait until they are written; they share a commit."""
         async with asyncio.TaskGroup() as group:
             for item in items:
                 group.create_task(self._store.keep(item))
 
-    def end(self, *, whole: bool) -> None:
-        """Write into the manifest how it ended and what it came to."""
+    def end(self, *, is_complete: bool) -> None:
+        """Write status, counts and summary into the manifest, and close the files."""
         try:
             summary = self._store.sum_up(name_functions(self.manifest["judge"]))
-            status = "finished" if whole and self.source.status == "finished" else "interrupted"
+            status = "finished" if is_complete and self.source.status == "finished" else "interrupted"
             now = datetime.now(UTC).isoformat()
             counts = summary.pop("counts")
             write_manifest(

@@ -31,7 +31,7 @@ router = make_router("approvals")
 MOST = 1_000
 
 MOST_CLOSED = 50
-"""Of the requests that expired, those that one look at the queue closes; the next looks close the rest."""
+"""Expired requests that are closed each time that the queue is read; the next reads close the others."""
 
 Word = Annotated[str | None, Query(max_length=1_000)]
 
@@ -95,19 +95,19 @@ async def list_approvals(  # noqa: PLR0917 - each is a member of the query
     with explaining_usage():
         if status == "open" and not audits:
             await state.approvals.close_due(most=MOST_CLOSED)
-            # Only those that are given are read in full: a queue that was flooded has thousands.
+            # Only the requests of this answer are loaded in full: a queue that was flooded has thousands.
             queue = await state.approvals.list_queue(**filters, words=q)
             ids = sorted(request.id for request in queue if can_see(request, caller))
             total = len(ids)
         else:
             wanted = None if status == "all" else status
-            ids, total = await _find_listed(state, caller, wanted, filters, q, limit, audits=audits)
+            ids, total = await _find_visible_requests(state, caller, wanted, filters, q, limit, audits=audits)
     approvals = await state.approvals.load_several(ids[:limit])
-    rows = [_describe(approval) for approval in approvals]
+    rows = [_describe_request(approval) for approval in approvals]
     return answer({"schema": "adjudge/approvals/1", "approvals": rows, "total": total})
 
 
-async def _find_listed(  # noqa: PLR0917 - each is a part of the request
+async def _find_visible_requests(  # noqa: PLR0917 - each is a part of the request
     state: ServerState,
     caller: Caller,
     status: Status | None,
@@ -117,11 +117,14 @@ async def _find_listed(  # noqa: PLR0917 - each is a part of the request
     *,
     audits: bool,
 ) -> tuple[Sequence[str], int]:
-    """Find what ``can_see`` shows the caller, without reading the others: the ids of the oldest, and how many."""
-    reads = caller.may("read")
-    if not reads and caller.approver is None:
+    """Find the requests that the caller can see and that match: the ids of the oldest, and the number of all.
+
+    These are the requests for which ``can_see`` is true, found by the database so that the others need not be read.
+    """
+    sees_all = caller.may("read")
+    if not sees_all and caller.approver is None:
         return (), 0
-    approver = None if reads else caller.approver
+    approver = None if sees_all else caller.approver
     return await state.approvals.find_requests(
         status=status, approver=approver, gates=caller.permissions.gates, most=limit, words=q, audits=audits, **filters
     )
@@ -131,7 +134,7 @@ async def _find_listed(  # noqa: PLR0917 - each is a part of the request
 async def get_approval(approval: str, state: CurrentState, caller: Looking) -> Response:
     """One request, with the votes that counted; ``shown`` is the digest that a vote sends back as ``seen``."""
     request = await find_approval(approval, state, caller)
-    return answer({**_describe(request), "shown": digest_shown(request)})
+    return answer({**_describe_request(request), "shown": digest_shown(request)})
 
 
 @router.post("/approvals/{approval}/votes")
@@ -139,7 +142,7 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
     """Decide about a request, once. Two requests of one person are one decision; the second is answered with 409."""
     await find_approval(approval, state, caller)
     if not body.complete and caller.session is not None:
-        # A person approves what the page shows. Only a program can show them the rest by itself.
+        # A person with a session approves what the page shows. Only a program can show them the rest in another way.
         raise Problem(403, "complete can be false for a key alone, and not for a session", code="forbidden")
     if caller.approver is None:
         raise Problem(
@@ -163,22 +166,23 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
         raise Problem(status, flatten(str(error), 500), code=error.because, argument=error.argument) from None
     except UsageError as error:
         raise Problem(422, flatten(str(error), 500), code="usage", argument=error.argument) from None
-    return answer(_describe(request))
+    return answer(_describe_request(request))
 
 
-def _describe(approval: Approval) -> dict[str, Any]:
-    """Describe a request; an audit without the id of its result and without its place in the ledger.
+def _describe_request(approval: Approval) -> dict[str, Any]:
+    """Describe a request as plain data; an audit without the id of its result and the number of its ledger entry.
 
-    Both would tell an audit that was planted: its result is as old as itself, and no decision's entry comes before it.
+    Some audits are planted, to test whether people notice bad content. By the result and the entry, a reader could tell
+    them: the result is as old as the audit itself, and no entry of a decision comes before it.
     """
     return (replace(approval, result_id="", seq=None) if approval.audit else approval).to_dict()
 
 
 def can_see(approval: Approval | QueuedRequest | RequestSummary, caller: Caller) -> bool:
-    """Return whether the caller may see a request: with ``read`` all of their gates, else what they are asked about.
+    """Return whether the caller may see a request: with ``read`` all of their gates, else those that they can decide.
 
-    Somebody who approves for one request of a gate has no business with the contents of the others. Who decided is
-    among the approvers, which a request keeps, so they see what they decided too.
+    Somebody who approves one request of a gate has no business with the contents of the others. A closed request keeps
+    its approvers, so people still see the requests that they have decided.
     """
     if caller.covers("read", approval.gate):
         return True

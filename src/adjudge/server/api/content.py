@@ -1,4 +1,4 @@
-"""The thing that a request has judged: a content, or an agent's run, which rules and judges read as one."""
+"""The bodies of requests to judge: a content of any JSON value, or an agent's run in its place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adjudge.server.api.endpoint import StrictModel, explaining_usage
 from adjudge.server.problem import Problem
 
 _Number = int | float | None
-"""Not a fraction alone: a whole number would be changed to one, and the digest of the run with it."""
+"""A number, or nothing. With ``float`` alone, 1 would become 1.0, and the digest of the run would change."""
 
 
 class CallBody(StrictModel):
@@ -95,8 +95,9 @@ class ContentBody(StrictModel):
         return "content" in self.model_fields_set or self.run is not None
 
     def open_content(self) -> Any:
-        """Return what is judged; raises ``Problem`` (422) unless the request has either, and not both."""
-        if ("content" in self.model_fields_set) == (self.run is not None):
+        """Return the content or the run that is judged; raises ``Problem`` (422) if the request has both or neither."""
+        has_content_member, has_run = "content" in self.model_fields_set, self.run is not None
+        if has_content_member == has_run:
             raise Problem(422, "send content, or run in its place", code="usage", argument="content")
         run = self.dump_run()
         if run is None:
@@ -105,5 +106,5 @@ class ContentBody(StrictModel):
             return AgentRun.from_dict(run)
 
     def dump_run(self) -> dict[str, Any] | None:
-        """Return the run as it was sent, with what it does not have left out; ``None`` if there is none."""
+        """Return the run as it was sent, without members that were not sent; ``None`` if there is none."""
         return None if self.run is None else self.run.model_dump(exclude_unset=True)

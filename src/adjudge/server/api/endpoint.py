@@ -97,38 +97,40 @@ class StrictRoute(APIRoute):
         """Wrap the handler of the framework in the strict reading."""
         handle = super().get_route_handler()
 
-        async def read(request: Request) -> Response:
-            await identify_caller(request)
+        async def handle_strictly(request: Request) -> Response:
+            """Answer a request of a known caller and of limited size, with strict reading of its JSON."""
+            await identify_caller(request)  # before the body is read, so that nobody without a key can send a large one
             strict = StrictRequest(request.scope, request.receive)
             if len(await strict.body()) > LARGEST_FORM:
                 raise Problem(413, f"the body is larger than {LARGEST_FORM:,} bytes", code="too_large")
             return await handle(strict)
 
-        return read
+        return handle_strictly
 
 
 class JudgingRoute(APIRoute):
-    """An address that judges: what would keep all others waiting is handled in a thread of its own."""
+    """An address that judges: a request that would keep all others waiting is handled in a thread of its own."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Run the handler of the framework on the loop of the server or, for much work, on that of its thread."""
         handle = super().get_route_handler()
 
-        async def read(request: Request) -> Response:
-            await identify_caller(request)
+        async def handle_by_cost(request: Request) -> Response:
+            """Answer a request of a known caller; one that takes much work is answered in the work thread."""
+            await identify_caller(request)  # before the body is read, so that nobody without a key can send a large one
             strict = request if isinstance(request, StrictRequest) else StrictRequest(request.scope, request.receive)
             if await _is_expensive(strict):
                 return await get_state(request).work.run(handle(strict))
             return await handle(strict)
 
-        return read
+        return handle_by_cost
 
 
 async def _is_expensive(request: StrictRequest) -> bool:
-    """Return whether a request is large, or brings rules or a rubric to compile. Its body is read here."""
+    """Return whether a request has a large body, or rules or a rubric that have to be compiled. Reads the body."""
     if len(await request.body()) >= LARGE:
         return True
-    with suppress(Problem):  # it is raised again, where the framework expects it
+    with suppress(Problem):  # a body that is no JSON: the handler reads it again, and raises the same problem
         body = await request.json()
         return isinstance(body, dict) and (bool(body.get("rules")) or isinstance(body.get("rubric"), dict))
     return False
@@ -141,9 +143,9 @@ def make_router(tag: str, *, judges: bool = False, route: type[APIRoute] | None 
 
 
 def check_content(settings: ServerSettings, parts: Mapping[str, Any]) -> None:
-    """Raise ``Problem`` (413) for a content, or what it is judged with, that is longer than the settings allow."""
+    """Raise ``Problem`` (413) if a content, or a text that it is judged with, is longer than the settings allow."""
     for name, value in parts.items():
-        size = _measure(value)
+        size = _measure_size(value)
         if size > settings.largest_content:
             raise Problem(
                 413,
@@ -166,21 +168,24 @@ def check_counts(settings: ServerSettings, *, rules: int, criteria: int) -> None
 
 
 def count_rules(rules: object) -> int:
-    """Count the rules in a list of rules as data, those inside ``some_of`` included."""
-    listed = rules if isinstance(rules, list) else []
-    return len(listed) + sum(count_rules(_find_inner_rules(rule)) for rule in listed if isinstance(rule, dict))
+    """Count the rules in a list of rules as plain data, with those inside ``some_of``; 0 for anything but a list."""
+    rule_list = rules if isinstance(rules, list) else []
+    return len(rule_list) + sum(count_rules(_find_inner_rules(rule)) for rule in rule_list if isinstance(rule, dict))
 
 
 def _find_inner_rules(rule: dict[str, Any]) -> object:
-    """Find the rules of a ``some_of``, in either way of writing it."""
+    """Find the rules inside of a ``some_of``; ``None`` for any other rule.
+
+    It is written as ``{"name": "some_of", "rules": [...]}`` or as ``{"some_of": [...]}``.
+    """
     name = rule.get("name")
     if isinstance(name, str) and name.replace("-", "_") == "some_of":
         return rule.get("rules")
     return next((value for key, value in rule.items() if key.replace("-", "_") == "some_of"), None)
 
 
-def _measure(value: object) -> int:
-    """Measure plain data: the characters of its texts and keys, and one for every other value, containers included."""
+def _measure_size(value: object) -> int:
+    """Measure plain data in characters: those of its texts and keys, and one for every other value or container."""
     size, stack = 0, [value]
     while stack:
         current = stack.pop()
@@ -194,7 +199,10 @@ def _measure(value: object) -> int:
 
 
 async def wait_until_decided(state: ServerState, ident: str, *, seconds: float) -> bool:
-    """Wait for people to decide a request, at most so many seconds, and return whether they have."""
+    """Wait at most ``seconds`` for people to decide a request, and return whether they have.
+
+    With 0 it looks once. It returns early when the server stops.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds or None):
             while await state.approvals.is_open(ident):
@@ -206,20 +214,20 @@ async def wait_until_decided(state: ServerState, ident: str, *, seconds: float) 
 
 
 def log_troubles(state: ServerState) -> None:
-    """Write what could not be recorded to the log, where somebody can mend it; the decision says so too."""
+    """Log what could not be recorded in the ledger, so that the operator can repair it; the decision says so too."""
     for trouble in state.recorder.troubles:
         logger.error("%s", trouble)
     state.recorder.troubles.clear()
 
 
 def answer(value: object, *, status: int = 200) -> Response:
-    """Answer with plain data as JSON, in ASCII: halves of characters in what was judged are escapes then."""
+    """Answer with plain data as JSON in ASCII: a lone surrogate in judged content could not be sent as UTF-8."""
     return Response(json.dumps(value, allow_nan=False), status, media_type=JSON)
 
 
 @contextmanager
 def explaining_usage(status: int = 422, *, code: str = "usage") -> Iterator[None]:
-    """Turn a ``UsageError`` of the block, which is about what the client sent, into an answer that says so."""
+    """Turn a ``UsageError`` of the block, which is about what the client sent, into a ``Problem`` with its message."""
     try:
         yield
     except FunctionError:  # a mistake in the server's configuration, which no client can mend

@@ -33,7 +33,8 @@ from adjudge.server.state import CurrentState
 router = make_router("judges", judges=True)
 
 
-# So few that it takes no time to say what is wrong with each: of 90,000 it took a second, in which nobody was answered.
+# The limit keeps validation quick: to say what is wrong with each of 90,000 items took a second, in which nobody else
+# was answered.
 Few = MaxLen(MOST_LISTED)
 
 
@@ -115,7 +116,7 @@ def _check_size(body: EvaluateBody, settings: ServerSettings) -> None:
         for criterion in rubric_criteria
         if isinstance(criterion, dict) and criterion.get("rule") is not None
     ]
-    criteria_count = len(rubric_criteria) + (
-        0 if body.criteria is None or isinstance(body.criteria, str) else len(body.criteria)
-    )
+    # ``criteria`` as one text is a single criterion, which is not counted.
+    body_criteria = 0 if body.criteria is None or isinstance(body.criteria, str) else len(body.criteria)
+    criteria_count = len(rubric_criteria) + body_criteria
     check_counts(settings, rules=count_rules(body.rules) + count_rules(criterion_rules), criteria=criteria_count)

@@ -73,9 +73,10 @@ def _make_check_in_turn(
     check: Callable[[], Awaitable[InputVerdict | FirewallVerdict]],
     content: Mapping[str, Any] | Sequence[str],
 ) -> Callable[[], Awaitable[Response]]:
-    """Make a function that waits for its turn, checks, and records what the judges said."""
+    """Make a function that waits for a place in the queue, runs a check, records the judges' result, and answers."""
 
     async def check_in_turn() -> Response:
+        """Run the check when the caller has a place in the queue, record what the judges said, and answer."""
         async with state.queue.enter(caller.identity):
             with explaining_usage():
                 verdict = await check()

@@ -35,10 +35,11 @@ from adjudge.server.state import CurrentState, ServerState
 router = make_router("gates", judges=True)
 
 CALL = "call"
-"""The member by which a decision belongs to an agent's run: a client could stop another's run with it."""
+"""The member of a decision's metadata that assigns it to an agent's run. A request may not set it: with refusals, a
+client could stop the run of another client."""
 
 CALLER = "adjudge_caller"
-"""The member of a decision's metadata that says who asked; a request cannot say it."""
+"""The member of a decision's metadata that says who sent the request. A request may not set it."""
 
 Judging = Annotated[Caller, Depends(require("judge", by_gate=True))]
 
@@ -65,7 +66,7 @@ class ResumeBody(ContentBody):
 @router.get("/gates")
 async def list_gates(state: CurrentState, caller: Judging) -> Response:
     """The gates that the caller may use, and what is done with what does not pass."""
-    gates = [_describe(gate) for name, gate in state.gates.items() if caller.may("judge", name)]
+    gates = [_describe_gate(gate) for name, gate in state.gates.items() if caller.may("judge", name)]
     return answer({"schema": "adjudge/server-gates/1", "gates": gates})
 
 
@@ -81,8 +82,9 @@ async def check_gate(request: Request, gate: str, body: CheckBody, state: Curren
     content = body.open_content()
 
     async def check() -> Response:
+        """Check the content when the caller has a place in the queue, and answer with the decision."""
         async with state.queue.enter(caller.identity):
-            decision = await opened.check(content, **context, metadata=_name_caller(body.metadata, caller))
+            decision = await opened.check(content, **context, metadata=_add_caller(body.metadata, caller))
         log_troubles(state)
         get_metrics(request).count_decision(decision)
         return answer(decision.to_dict())
@@ -99,9 +101,9 @@ async def resume_gate(request: Request, gate: str, body: ResumeBody, state: Curr
     parts = {name: getattr(body, name) for name in names if name in body.model_fields_set}
     parts |= {"content": body.open_content()} if body.has_content else {}
     decision = pending
-    # Half of the deadline is left for what follows: an answer that comes too late would be lost, and be recorded.
-    longest = min(body.wait, state.settings.deadline / 2)
-    if await wait_until_decided(state, body.approval, seconds=longest):
+    # Half of the deadline is left for what follows: a decision that comes too late would be recorded, but never arrive.
+    wait_seconds = min(body.wait, state.settings.deadline / 2)
+    if await wait_until_decided(state, body.approval, seconds=wait_seconds):
         with explaining_usage():
             decision = await opened.resume(pending, **parts)
         log_troubles(state)
@@ -125,24 +127,27 @@ def find_gate(name: str, state: ServerState) -> Gate:
     return gate
 
 
-def _describe(gate: Gate) -> dict[str, Any]:
+def _describe_gate(gate: Gate) -> dict[str, Any]:
+    """Describe a gate's settings as plain data."""
     names = ("name", "mode", "on_failed", "on_undecided", "on_tampering")
     return {name: getattr(gate, name) for name in names} | {"on_rule": gate.policy.on_rule, "asks": gate.asks}
 
 
-def _name_caller(metadata: dict[str, Any], caller: Caller) -> dict[str, Any]:
+def _add_caller(metadata: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    """Add to a request's metadata who sent it; raises ``Problem`` (422) if the request says so itself."""
     check_metadata(metadata)
     return {**metadata, CALLER: caller.identity}
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> None:
-    """Raise ``Problem`` (422) for a member that the server writes: a request could say that somebody else asked."""
+    """Raise ``Problem`` (422) for a member that only the server writes: a request could name another sender."""
     for name in (CALLER, CALL):
         if name in metadata:
             raise Problem(422, f"metadata cannot have the member {name}, which the server writes", code="usage")
 
 
 async def _find_pending(gate: Gate, ident: str, state: ServerState) -> Decision:
+    """Find the decision of a gate that waits for this approval; raises ``Problem`` (404) where there is none."""
     with explaining_usage(404, code="unknown_approval"):
         pending = await state.approvals.pending(ident)
     if pending is None or pending.decision.gate != gate.name or gate.approvals is None:

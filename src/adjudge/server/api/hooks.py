@@ -62,7 +62,7 @@ LONGEST_RUN = LONGEST_ID - len("key:54343b4accb3/")
 
 
 class ExactRequest(StrictRequest):
-    """A request whose decimals all programs read alike: the server's number and the tool's have to be one."""
+    """A request whose decimal numbers every program reads alike: the server and the tool must see the same number."""
 
     async def json(self) -> Any:
         """Read the body; raises ``Problem`` (400)."""
@@ -75,7 +75,7 @@ class ExactRequest(StrictRequest):
 
 
 class HookRoute(JudgingRoute):
-    """An address whose answer repeats what the client has said of its request, so that it cannot be another's."""
+    """An address whose answer repeats the nonce and the digest of the request, so that a client knows it as its own."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Compare the digest of the body, and add the headers to the answer."""
@@ -84,6 +84,7 @@ class HookRoute(JudgingRoute):
         async def repeat(request: Request) -> Response:
             """Answer, with the nonce of the request and the digests of its body and the configuration in headers."""
             await identify_caller(request)
+            # The nonce is a random text of the client's.
             nonce = request.headers.get(NONCE, "")
             if len(nonce) > LONGEST_NONCE or not (nonce.isascii() and nonce.isprintable()):
                 raise Problem(400, f"{NONCE} is at most {LONGEST_NONCE} printable characters", code="nonce")
@@ -107,7 +108,7 @@ router = make_router("hooks", route=HookRoute)
 Asking = Annotated[Caller, Depends(require("hook"))]
 
 Reopening = Annotated[Caller, Depends(require("approve"))]
-"""Not somebody who is limited to gates: a run makes calls of any."""
+"""A caller who may reopen runs. It is nobody who is limited to gates, because the calls of a run go to any gate."""
 
 
 class ToolCallBody(StrictModel):
@@ -159,7 +160,7 @@ async def check_call(request: Request, body: ToolCallBody, state: CurrentState, 
     async with state.queue.enter(caller.identity):
         verdict = await guard.guard.check(call, task=body.task)
         is_allowed = bool(verdict) or await guard.lets_through(call)
-    return _answer(request, state, verdict, is_allowed=is_allowed)
+    return _answer_verdict(request, state, verdict, is_allowed=is_allowed)
 
 
 @router.post("/tools/resume", response_model=ToolVerdictReply)
@@ -168,16 +169,17 @@ async def resume_call(request: Request, body: ToolResumeBody, state: CurrentStat
     call, guard = _read_call(body, state, caller), _find_hooks(state).find_guard()
 
     async def resume() -> ToolVerdict:
+        """Ask the guard about the call when the caller has a place in the queue."""
         async with state.queue.enter(caller.identity):
             return await guard.guard.resume(call, task=body.task)
 
     verdict = await resume()
-    # Half of the deadline is left for what follows: an answer that comes too late would be lost, and be recorded.
-    longest = min(body.wait, state.settings.deadline / 2)
-    if verdict.approval_id is not None and await wait_until_decided(state, verdict.approval_id, seconds=longest):
+    # Half of the deadline is left for what follows: a verdict that comes too late would be recorded, but never arrive.
+    wait_seconds = min(body.wait, state.settings.deadline / 2)
+    if verdict.approval_id is not None and await wait_until_decided(state, verdict.approval_id, seconds=wait_seconds):
         verdict = await resume()
     is_allowed = bool(verdict) or await guard.lets_through(call)
-    return _answer(request, state, verdict, is_allowed=is_allowed)
+    return _answer_verdict(request, state, verdict, is_allowed=is_allowed)
 
 
 class ReopenBody(StrictModel):
@@ -227,25 +229,27 @@ async def answer_hook(
     is_local, hooks = is_unix(request.scope), _find_hooks(state)
     hook = hooks.find_hook(harness, is_local=is_local)
     with explaining_usage():
-        read = read_event_object(harness, event, owner=caller.identity)
-        if isinstance(read, RanEvent):
-            read = replace(read, left_out=left_out)
+        hook_event = read_event_object(harness, event, owner=caller.identity)
+        if isinstance(hook_event, RanEvent):
+            hook_event = replace(hook_event, left_out=left_out)
         async with state.queue.enter(caller.identity):
-            if is_local and not isinstance(read, RanEvent):  # a call that was made is recorded in any case
-                await hooks.check_config(request.headers.get(HOOK_CONFIG), hook, read)
-            written = await replace(hook, managed=managed).answer(read)
+            # A call that was made already (``RanEvent``) is recorded in any case.
+            if is_local and not isinstance(hook_event, RanEvent):
+                await hooks.check_config(request.headers.get(HOOK_CONFIG), hook, hook_event)
+            reply = await replace(hook, managed=managed).answer(hook_event)
     log_troubles(state)
-    return answer(written)
+    return answer(reply)
 
 
 def _find_hooks(state: ServerState) -> ServerHooks:
+    """Return the guards of ``[hook]``; raises ``Problem`` (503) if the configuration has none."""
     if state.hooks is None:
         raise Problem(503, "this server has no [hook] in its adjudge.toml, so no call is allowed", code="hook")
     return state.hooks
 
 
 def _read_call(body: ToolCallBody, state: ServerState, caller: Caller) -> ToolCall:
-    """Read the call of a request, its run under the caller's name."""
+    """Make the tool call that a request describes, in a run of the caller's own; raises ``Problem`` for a bad one."""
     check_content(state.settings, {"arguments": body.arguments, "task": body.task, "remarks": body.remarks})
     check_content(state.settings, {"files": body.files})
     if SOURCE in body.remarks:
@@ -255,7 +259,8 @@ def _read_call(body: ToolCallBody, state: ServerState, caller: Caller) -> ToolCa
             body.tool,
             body.arguments,
             body.call_id,
-            # Without its key, whoever knows a run's name could use up its approvals, or end its trust.
+            # The caller is a part of the run's name: otherwise whoever knows the name of another's run could use up its
+            # approvals, or have it stopped.
             name_owned_run(caller.identity, body.run_id),
             server=body.server,
             cwd=body.cwd,
@@ -265,10 +270,10 @@ def _read_call(body: ToolCallBody, state: ServerState, caller: Caller) -> ToolCa
         )
 
 
-def _answer(request: Request, state: ServerState, verdict: ToolVerdict, *, is_allowed: bool) -> Response:
-    """Answer with a verdict, after its decision was counted and the recorder's troubles were logged.
+def _answer_verdict(request: Request, state: ServerState, verdict: ToolVerdict, *, is_allowed: bool) -> Response:
+    """Count the decision of a verdict, log what could not be recorded, and answer with the verdict.
 
-    ``is_allowed`` can be true for a verdict that is not, where the guard only observes.
+    ``is_allowed`` says whether the call may be made. It can be true for a refusal, if the guard only observes.
     """
     log_troubles(state)
     if verdict.decision is not None:

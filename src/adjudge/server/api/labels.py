@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.server.api.endpoint import StrictModel, answer, make_router
-from adjudge.server.blind_cases import note_earlier
+from adjudge.server.blind_cases import note_earlier_read
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
@@ -63,7 +63,7 @@ async def draw_next(run: str, body: NextBody, state: CurrentState, caller: Label
 async def record_label(run: str, body: LabelBody, state: CurrentState, caller: Labelling) -> Response:
     """Keep what the caller says of a case; it replaces what they said before."""
     rater = name_rater(caller)
-    await note_earlier(state, rater, run, body.case)
+    await note_earlier_read(state, rater, run, body.case)
     label = await state.use_queue(
         run,
         lambda queue: queue.record(
@@ -107,7 +107,7 @@ async def get_progress(run: str, state: CurrentState, caller: Labelling) -> Resp
 async def adjudicate_difference(run: str, body: LabelBody, state: CurrentState, caller: Settling) -> Response:
     """Settle what people differ about; it decides over all other labels of the case."""
     rater = name_rater(caller)
-    await note_earlier(state, rater, run, body.case)
+    await note_earlier_read(state, rater, run, body.case)
     label = await state.use_queue(
         run,
         lambda queue: queue.adjudicate(
@@ -130,6 +130,7 @@ async def export_labels(
     """Export everybody's labels, in the order in which they came. What the caller labels afterwards is not blind."""
 
     def export(queue: LabelQueue) -> list[dict[str, Any]]:
+        """List all labels, and record that the caller as a rater was shown them."""
         if caller.rater is not None:
             queue.note_shown(caller.rater, labels=True)
         return [label.to_dict() for label in queue.labels()]

@@ -23,7 +23,7 @@ router = make_router("ledger")
 
 MOST = 1_000
 
-_PIECE = 65_536
+_CHUNK_BYTES = 65_536
 
 Reading = Annotated[Caller, Depends(require("read"))]
 
@@ -51,7 +51,7 @@ async def query_ledger(  # noqa: PLR0917 - each is a member of the query
     if caller.permissions.gates is not None and gate is None:
         raise Problem(403, "this is limited to gates; name one of them", code="forbidden")
     caller.check("read", gate)
-    begin, end = _read_time("since", since), _read_time("until", until)
+    since_time, until_time = _read_time("since", since), _read_time("until", until)
     with explaining_usage():
         query = state.ledger.query(
             kind=kind,
@@ -60,8 +60,8 @@ async def query_ledger(  # noqa: PLR0917 - each is a member of the query
             gate=gate,
             subject=subject,
             execution=execution,
-            since=begin,
-            until=end,
+            since=since_time,
+            until=until_time,
             after=after,
         )
         entries = [entry async for entry in _take_first(query, limit + 1)]
@@ -82,10 +82,10 @@ async def verify_ledger(
 ) -> Response:
     """Check every entry; ``valid`` says whether it is unchanged. ``head`` is a SEQ:HASH that was kept elsewhere."""
     with explaining_usage():
-        # Parsed here: the library would take any other text for the path of a file.
-        pinned = None if head is None else Head.parse(head)
+        # Parsed here, because ``verify`` takes any text that is no head for the path of a file.
+        expected_head = None if head is None else Head.parse(head)
     async with state.queue.enter(caller.identity):
-        verification = await verify_listed(state.ledger, await state.ledger.verify(pinned))
+        verification = await verify_listed(state.ledger, await state.ledger.verify(expected_head))
     return answer(verification.to_dict())
 
 
@@ -105,11 +105,11 @@ async def export_ledger(state: CurrentState, caller: Reading) -> Response:
             raise
     name = f"ledger-{head.seq}.jsonl"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Adjudge-Head": str(head)}
-    return StreamingResponse(_stream(folder), media_type="application/jsonl", headers=headers)
+    return StreamingResponse(_stream_export(folder), media_type="application/jsonl", headers=headers)
 
 
 async def _take_first(entries: AsyncIterator[Entry], most: int) -> AsyncIterator[Entry]:
-    """Yield the first entries, at most so many."""
+    """Yield the first entries, at most ``most``."""
     count = 0
     async for entry in entries:
         yield entry
@@ -118,21 +118,25 @@ async def _take_first(entries: AsyncIterator[Entry], most: int) -> AsyncIterator
             return
 
 
-async def _stream(folder: tempfile.TemporaryDirectory[str]) -> AsyncIterator[bytes]:
+async def _stream_export(folder: tempfile.TemporaryDirectory[str]) -> AsyncIterator[bytes]:
+    """Yield the exported ledger of a temporary folder in chunks, and remove the folder at the end."""
     try:
         with (Path(folder.name) / "ledger.jsonl").open("rb") as file:
-            while piece := await asyncio.to_thread(file.read, _PIECE):
-                yield piece
+            while chunk := await asyncio.to_thread(file.read, _CHUNK_BYTES):
+                yield chunk
     finally:
         folder.cleanup()
 
 
 def _read_time(name: str, text: str | None) -> datetime | None:
-    """Read a time in UTC, which one without a zone is taken for; ``None`` without a text. Raises ``Problem`` (422)."""
+    """Read a time and convert it to UTC; one without a zone is taken to be UTC. ``None`` without a text.
+
+    Raises ``Problem`` (422) for any other text; ``name`` is that of the parameter.
+    """
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):  # its zone can move a time out of the years that there are
+    except (ValueError, OverflowError):  # the conversion to UTC can lead beyond the year 9999 or before the year 1
         raise Problem(422, f"{name} is a time like 2026-11-22T12:00:00Z", code="usage") from None

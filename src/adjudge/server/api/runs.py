@@ -39,5 +39,5 @@ async def report_run(request: Request, run: str, state: CurrentState, caller: Re
     """The report of a run, as ``adjudge report RUN --json`` writes it."""
     labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
     cases = {case.id for case in labelled.report.shown} | {label.case for label in labelled.labels}
-    await note_read(request, caller, run, cases, labels=True, whole=True)
+    await note_read(request, caller, run, cases, labels=True, all_cases=True)
     return answer(labelled.report.to_dict())

@@ -98,9 +98,10 @@ async def check_reuse(body: ReuseBody, state: CurrentState, caller: Judging) -> 
 def _make_review_in_turn(
     state: ServerState, caller: Caller, review: Callable[[], Awaitable[ToolReviewVerdict]]
 ) -> Callable[[], Awaitable[Response]]:
-    """Make a function that waits for its turn, reviews, and records the verdict under the tool's digest."""
+    """Make a function that waits for a place in the queue, runs a review, records its verdict, and answers with it."""
 
     async def review_in_turn() -> Response:
+        """Run the review when the caller has a place in the queue, record the verdict, and answer with it."""
         async with state.queue.enter(caller.identity):
             with explaining_usage():
                 verdict = await review()

@@ -1,9 +1,9 @@
-"""The view of requests on the page *Approvals*: values made from them, without a store or a clock.
+"""The values that the page *Approvals* shows of requests, made from them without a store or a clock.
 
 The addresses are in ``approvals.py`` (``show_request``).
 
-A request that its reader is to decide without the judge is made without it: neither the verdict, criteria, rules,
-quotations and seats nor what other people said are in the value, so the page cannot show them.
+Where a reader is to decide without the judge, the values leave out the verdict, criteria, rules, quotations and seats,
+and what other people said. So no template can show them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from adjudge.ledger.entry import Entry
 from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, Outcome
 from adjudge.server.api.gates import CALLER
-from adjudge.server.pages.acts import Act, find_withdrawn, list_acts, make_vote_act, read_answers
+from adjudge.server.pages.acts import Act, find_withdrawn_vote, list_acts, make_vote_act, read_answers
 from adjudge.templates.call_values import CallView
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import make_difference
@@ -174,18 +174,21 @@ class RequestView:
 
     @property
     def decider(self) -> str:
-        """``rules`` or ``judge``; the judge where the verdict is hidden, for the word would tell that a rule failed."""
+        """``rules`` or ``judge``, whichever gave the verdict.
+
+        While the verdict is hidden it is ``judge``, because ``rules`` would tell that a rule failed.
+        """
         return name_decider(self.result)
 
     @property
     def shown(self) -> int:
-        """Characters of the content that are shown; all of them of one in rows."""
+        """Characters of the content that are shown; all of them if it is shown in rows."""
         return self.length if self.content is None else sum(len(part.text) for part in self.content.passages)
 
     @property
     def is_cut(self) -> bool:
         """Return True if anything of the content, or of what it was judged with, is not shown yet."""
-        return not self.seen
+        return not self.seen  # which is empty until all is shown
 
     @property
     def is_long(self) -> bool:
@@ -200,7 +203,7 @@ class RequestView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """The person who looks, and how: by this alone it is decided what is left out of a request."""
+    """The person who looks at a request, and how it is shown to them. This alone decides what is left out of it."""
 
     approver: str | None
     """The name under which they decide; ``None``: they cannot."""
@@ -213,7 +216,7 @@ class Reader:
     """The parts of transcripts that are opened, as the address says."""
     part: str = ""
     """The window of a long text that is shown, as the address says."""
-    read: ReadWindows = field(default_factory=dict)
+    read_windows: ReadWindows = field(default_factory=dict)
     """The windows of long texts that were shown to them before, or that they have as a file."""
     filters: tuple[tuple[str, str], ...] = ()
     """The members of the address that filter the queue, which links of the page keep."""
@@ -224,20 +227,22 @@ class Reader:
 # ---------------------------------------------------------------- the queue
 
 
-def find_next(before: QueuePlaces, after: str, now: QueuePlaces) -> str | None:
-    """Find the request that somebody can decide next: the first behind another one in the queue, else the first of all.
+def find_next_request(old_queue: QueuePlaces, decided_id: str, new_queue: QueuePlaces) -> str | None:
+    """Find the request that a reviewer can decide next: the first one behind the decided one, else the first of all.
 
-    So a reviewer who left some undecided on the way is not led back to them after each decision. ``before`` is the
-    queue in which that one was, and ``now`` the queue without what was decided since.
+    So a reviewer who skipped some requests is not led back to them after each decision. ``old_queue`` is the queue as
+    it was before the decision, and ``new_queue`` as it is after it.
     """
-    mine = [ident for ident in now.mine if ident != after]
-    behind = set(before.ids[before.ids.index(after) + 1 :] if after in before.ids else ())
-    return next((ident for ident in mine if ident in behind), mine[0] if mine else None)
+    candidates = [ident for ident in new_queue.mine if ident != decided_id]
+    old_ids = old_queue.ids
+    behind = set(old_ids[old_ids.index(decided_id) + 1 :] if decided_id in old_ids else ())
+    first_of_all = candidates[0] if candidates else None
+    return next((ident for ident in candidates if ident in behind), first_of_all)
 
 
 def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> QueueItem:
     """Make a row of the queue, without the judge where its reader is to decide first."""
-    hidden = is_hidden(approval, reader)
+    hidden = is_judge_hidden(approval, reader)
     score = "" if approval.score is None else format_score(approval.score)
     vote = find_vote(approval, reader.approver)
     return QueueItem(
@@ -277,7 +282,7 @@ def list_undoable(requests: Iterable[RequestSummary], reader: Reader, now: datet
         for vote in request.pending_votes
         if vote.by == reader.approver and vote.final_at is not None and vote.final_at > now
     ]
-    return sorted(undoable, key=lambda each: each.vote.at, reverse=True)
+    return sorted(undoable, key=lambda undoable_vote: undoable_vote.vote.at, reverse=True)
 
 
 def may_decide(approval: Approval | RequestSummary, name: str | None) -> bool:
@@ -290,41 +295,45 @@ def find_vote(approval: Approval | RequestSummary, name: str | None) -> Vote | N
     return next((vote for vote in (*approval.votes, *approval.pending_votes) if vote.by == name), None)
 
 
-def is_hidden(approval: Approval | RequestSummary, reader: Reader) -> bool:
-    """Return whether the reader is to decide before they see what the judge and others said.
+def is_judge_hidden(approval: Approval | RequestSummary, reader: Reader) -> bool:
+    """Return whether a request is shown without what the judge and other people said, so that its reader decides first.
 
-    Until their vote counts: somebody who could still undo it would otherwise look, and then vote again.
+    It is hidden until the reader's vote counts: before, they could undo the vote, look, and vote again.
     """
-    counted = any(vote.by == reader.approver for vote in approval.votes)
+    has_counted_vote = any(vote.by == reader.approver for vote in approval.votes)
     is_asked = approval.status == "open" and reader.approver in approval.approvers
-    return reader.hides_judge and is_asked and not counted
+    return reader.hides_judge and is_asked and not has_counted_vote
 
 
 # ---------------------------------------------------------------- one request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """The part of a content that is shown, in rows or as a text, and the parts that are not."""
+class _ShownContent:
+    """The content as it is shown: a call, a transcript or a text (the others are ``None``), and what is not shown."""
 
     call: CallView | None = None
     transcript: TranscriptView | None = None
     text: MarkedText | None = None
     window: TextWindow | None = None
     unshown: tuple[str, ...] = ()
+    """The parts that are not shown, in words."""
     is_json: bool = False
+    """True if it is shown as a text, and could be shown as a call or a transcript."""
     has_unbound_files: bool = False
 
 
-def _show_content(approval: Approval, reader: Reader, opened: Opened, result: JudgeResult | None) -> _Shown:
-    """Show the content as the conversation, call or text that it is, and list what is not shown of it."""
+def _make_shown_content(
+    approval: Approval, reader: Reader, opened: Opened, result: JudgeResult | None
+) -> _ShownContent:
+    """Make what is shown of the content: a window of a long text, else a transcript, the rows of a call, or a text."""
     content = approval.content
     if content is None:
-        return _Shown()
+        return _ShownContent()
     quotations = () if result is None else list_quotations(result)
     window = opened.find_window("content", content)
     if window is not None:
-        return _show_window(content, window, quotations)
+        return _make_shown_window(content, window, quotations)
     conversation = open_conversation(content)
     findings = () if result is None else list_findings(result)
     if conversation is not None and not reader.shows_json:
@@ -332,115 +341,131 @@ def _show_content(approval: Approval, reader: Reader, opened: Opened, result: Ju
         transcript = make_transcript_view(
             conversation, opened=opened, quotations=quotations, findings=findings, most_drawn=most
         )
-        return _Shown(transcript=transcript, unshown=transcript.unshown_parts)
+        return _ShownContent(transcript=transcript, unshown=transcript.unshown_parts)
     call = make_call_view(content, quotations, whole=reader.shows_all, only_calls=False, findings=findings)
     has_unbound_files = call is not None and call.find_literal(FILES_NOT_BOUND) == "true"
     if call is not None and not reader.shows_json:
-        return _Shown(call=call, unshown=call.unshown_parts, has_unbound_files=has_unbound_files)
+        return _ShownContent(call=call, unshown=call.unshown_parts, has_unbound_files=has_unbound_files)
     text = content if reader.shows_all else content[:LONGEST_SHOWN]
-    rest = f"{len(content) - len(text):,} of {len(content):,} characters"
-    return _Shown(
+    unshown_part = f"{len(content) - len(text):,} of {len(content):,} characters"
+    return _ShownContent(
         text=mark_evidence(text, quotations),
-        unshown=(rest,) if text != content else (),
+        unshown=(unshown_part,) if text != content else (),
         is_json=call is not None or conversation is not None,
         has_unbound_files=has_unbound_files,
     )
 
 
-def _show_window(content: str, window: TextWindow, quotations: Sequence[str]) -> _Shown:
-    """Show a window of a long content as the text that it is, with the quotations that begin in it."""
-    rest = f"{len(content) - (window.end - window.begin):,} of {len(content):,} characters"
-    return _Shown(
+def _make_shown_window(content: str, window: TextWindow, quotations: Sequence[str]) -> _ShownContent:
+    """Make what is shown of a long content: a window of its text, with the quotations that are in it marked."""
+    unshown_part = f"{len(content) - (window.end - window.begin):,} of {len(content):,} characters"
+    return _ShownContent(
         text=mark_window(content, quotations, window.begin, window.end),
         window=window,
-        unshown=(rest,),
+        unshown=(unshown_part,),
         is_json=content.lstrip()[:1] in ("{", "["),
     )
 
 
 _SHOW_REST = "Show the rest."
 
-_MOST_NAMED = 6
+_MOST_NAMED_PARTS = 6
 """Parts that are not shown yet and are named; more are counted."""
 
 
-def _make_cut(unshown: Sequence[str]) -> Gap | None:
+def _make_unshown_gap(unshown: Sequence[str]) -> Gap | None:
+    """Make the gap that keeps a request from being approved while parts are not shown; ``None`` if all is shown."""
     if not unshown:
         return None
-    more = f"; and {len(unshown) - _MOST_NAMED:,} more parts" if len(unshown) > _MOST_NAMED else ""
-    sentence = f"Not shown yet: {'; '.join(unshown[:_MOST_NAMED])}{more}."
+    more = f"; and {len(unshown) - _MOST_NAMED_PARTS:,} more parts" if len(unshown) > _MOST_NAMED_PARTS else ""
+    sentence = f"Not shown yet: {'; '.join(unshown[:_MOST_NAMED_PARTS])}{more}."
     return Gap(kind="cut", what=sentence, remedy=_SHOW_REST)
 
 
 @dataclass(slots=True)
-class _Reading:
-    """The part of a request's texts that was shown, here and before, and the place of the rest."""
+class _UnshownTexts:
+    """Finds what this page and earlier ones have not shown of a request's texts, and the address that shows more."""
 
     opened: Opened
-    read: dict[str, frozenset[int]]
+    read_windows: dict[str, frozenset[int]]
+    """The numbers of the windows that were shown, by the name of the text; ``list_unshown`` adds those of this page."""
     rest_path: str = ""
+    """The address that shows more; empty while nothing is found to be unshown."""
 
     def list_unshown(self, name: str, text: str, window: TextWindow | None, unshown: Sequence[str]) -> list[str]:
-        """List what was not shown of a text; of a long one, once it is read in windows, the windows that are left."""
+        """List what is not shown yet of a text, in words, and note the address that shows more.
+
+        ``window`` is the window of the text that this page shows, and ``unshown`` what this page leaves out. Of a long
+        text that is read in windows, only the windows that no page has shown are unshown.
+        """
         count = count_windows(text)
-        read = self.read.get(name, frozenset()) | ({window.number} if window is not None else set())
-        left = [number for number in range(1, count + 1) if number not in read] if read and count > 1 else None
-        if read:
-            self.read[name] = read
-        if left == [] or not unshown:
-            return []
-        # What is folded goes before: the address that opens it opens the first window of each long text too.
-        if left is None:
+        read_numbers = self.read_windows.get(name, frozenset()) | ({window.number} if window is not None else set())
+        is_read_in_windows = bool(read_numbers) and count > 1
+        if read_numbers:
+            self.read_windows[name] = read_numbers
+        if not is_read_in_windows:
+            if not unshown:
+                return []
+            # It replaces the address of a window, because it opens the first window of each long text too.
             self.rest_path = self.opened.make_whole_link()
             return list(unshown)
-        self.rest_path = self.rest_path or self.opened.make_part_link(name, left[0])
-        characters = sum(min(number * MOST_DRAWN, len(text)) - (number - 1) * MOST_DRAWN for number in left)
-        return [f"{characters:,} characters of the {name}, in {len(left):,} of its {count:,} parts"]
+        unread_numbers = [number for number in range(1, count + 1) if number not in read_numbers]
+        if not unread_numbers or not unshown:
+            return []
+        self.rest_path = self.rest_path or self.opened.make_part_link(name, unread_numbers[0])
+        characters = sum(min(number * MOST_DRAWN, len(text)) - (number - 1) * MOST_DRAWN for number in unread_numbers)
+        return [f"{characters:,} characters of the {name}, in {len(unread_numbers):,} of its {count:,} parts"]
 
 
-def _show_context(
-    approval: Approval, opened: Opened, shown: _Shown, judged_with: Mapping[str, str] | None
+def _make_context_view(
+    approval: Approval, opened: Opened, shown: _ShownContent, judged_with: Mapping[str, str] | None
 ) -> ContextView:
-    """Show the texts that the content was judged with.
+    """Make the view of the texts that the content was judged with.
 
-    Transcripts are numbered on the page, one of the content first.
+    ``judged_with`` has the digests of what the gate judged it with, by name; ``None`` if they are not known.
+    Transcripts are numbered through the page, beginning with that of the content.
     """
-    known = judged_with or {}
+    digests = judged_with or {}
     texts: list[JudgedText] = []
-    first = 1 if shown.transcript is None else 2
+    next_number = 1 if shown.transcript is None else 2
     for name in (name for name in CONTEXT if name in approval.texts):
-        texts.append(make_judged_text(approval.texts[name], name, first=first, opened=opened))
-        first += count_transcripts(texts[-1])
+        texts.append(make_judged_text(approval.texts[name], name, first=next_number, opened=opened))
+        next_number += count_transcripts(texts[-1])
     return ContextView(
         effects=list_effects(approval.metadata),
         texts=tuple(texts),
-        absent=() if judged_with is None else tuple(name for name in ("task", "context") if name not in known),
+        absent=() if judged_with is None else tuple(name for name in ("task", "context") if name not in digests),
         redacted=frozenset(
-            name for name, text in approval.texts.items() if name in known and digest_text(text) != known[name]
+            name for name, text in approval.texts.items() if name in digests and digest_text(text) != digests[name]
         ),
+        # These two are set once it is known what all texts leave out.
         rest_path="",
         read={},
     )
 
 
-def _show(
+def _make_shown_texts(
     approval: Approval, reader: Reader, result: JudgeResult | None, judged_with: Mapping[str, str] | None
-) -> tuple[_Shown, ContextView, list[Gap]]:
-    """Show the content and what it was judged with, and list what was not shown yet of either."""
-    path, form = f"{reader.path}/{quote_segment(approval.id)}", (("json", "true"),) if reader.shows_json else ()
-    query = (*form, *reader.filters)
+) -> tuple[_ShownContent, ContextView, list[Gap]]:
+    """Make what is shown of the content, and of the texts that it was judged with.
+
+    Returns both, and the gaps for what no page has shown yet: one for the content, one for the other texts.
+    """
+    path = f"{reader.path}/{quote_segment(approval.id)}"
+    json_members = (("json", "true"),) if reader.shows_json else ()
+    query = (*json_members, *reader.filters)
     opened = read_opened(path, reader.opened, whole=reader.shows_all, query=query, part=reader.part)
-    shown = _show_content(approval, reader, opened, result)
-    context = _show_context(approval, opened, shown, judged_with)
-    reading = _Reading(opened, dict(reader.read))
-    of_content = reading.list_unshown("content", approval.content or "", shown.window, shown.unshown)
-    of_context = [
+    shown = _make_shown_content(approval, reader, opened, result)
+    context = _make_context_view(approval, opened, shown, judged_with)
+    unshown = _UnshownTexts(opened, dict(reader.read_windows))
+    content_parts = unshown.list_unshown("content", approval.content or "", shown.window, shown.unshown)
+    context_parts = [
         part
         for text in context.texts
-        for part in reading.list_unshown(text.name, approval.texts[text.name], text.window, text.unshown_parts)
+        for part in unshown.list_unshown(text.name, approval.texts[text.name], text.window, text.unshown_parts)
     ]
-    cuts = [cut for cut in (_make_cut(of_content), _make_cut(of_context)) if cut is not None]
-    return shown, replace(context, rest_path=reading.rest_path, read=reading.read), cuts
+    gaps = [gap for gap in (_make_unshown_gap(content_parts), _make_unshown_gap(context_parts)) if gap is not None]
+    return shown, replace(context, rest_path=unshown.rest_path, read=unshown.read_windows), gaps
 
 
 def make_request_view(
@@ -457,9 +482,9 @@ def make_request_view(
 
     ``judged_with`` are the digests of what the gate judged it with; ``None`` where that is not known.
     """
-    hidden = is_hidden(approval, reader)
+    hidden = is_judge_hidden(approval, reader)
     result = None if hidden else approval.result
-    shown, context, cuts = _show(approval, reader, result, judged_with)
+    shown, context, unshown_gaps = _make_shown_texts(approval, reader, result, judged_with)
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
         id=approval.id,
@@ -483,7 +508,7 @@ def make_request_view(
         explanation="" if result is None else result.detail or result.reasoning or _name_missed_criteria(result),
         first_said="" if hidden else approval.first_said,
         earlier=earlier,
-        difference=_compare(earlier, approval),
+        difference=_compare_with_earlier(earlier, approval),
         status=approval.status,
         decided_by=approval.decided_by,
         closed_at=approval.closed_at,
@@ -499,27 +524,28 @@ def make_request_view(
         on_expiry=approval.on_expiry,
         use_within=_find_use_within(approval),
         has_unbound_files=find_run(approval.metadata) is not None and shown.has_unbound_files,
-        gaps=(*gaps, *cuts),
+        gaps=(*gaps, *unshown_gaps),
         can_decide=can_decide,
         why_not="" if can_decide else explain_why_not(approval, reader),
         counts_at=_find_counts_at(approval, reader),
-        withdrawn=find_withdrawn(history, reader.approver) if can_decide else None,
+        withdrawn=find_withdrawn_vote(history, reader.approver) if can_decide else None,
         needs_reason=approval.outcome != "passed",
-        seen="" if cuts else digest_shown(approval),
+        seen="" if unshown_gaps else digest_shown(approval),
     )
 
 
-def _compare(earlier: Approval | None, approval: Approval) -> ContentDifference | None:
+def _compare_with_earlier(earlier: Approval | None, approval: Approval) -> ContentDifference | None:
+    """Compare a content with that of an earlier request, if there is one; ``None`` if either is too long to compare."""
     if earlier is None or approval.content is None:
         return ContentDifference()
-    was, now = earlier.content or "", approval.content
-    if is_long(now) or is_long(was):
-        return ContentDifference() if was == now else None
-    return make_json_difference(was, now) or ContentDifference(lines=make_difference(was, now))
+    old, new = earlier.content or "", approval.content
+    if is_long(new) or is_long(old):
+        return ContentDifference() if old == new else None
+    return make_json_difference(old, new) or ContentDifference(lines=make_difference(old, new))
 
 
-def is_short(reason: str) -> bool:
-    """Return whether a reason fits into a button, and is what it looks like: one line without unseen characters."""
+def fits_into_button(reason: str) -> bool:
+    """Return whether a reason fits into a button: it is short, and one line without invisible characters."""
     return len(reason) <= _LONGEST_REASON_SHOWN and reason == clean(reason, keep_lines=False).strip()
 
 
@@ -535,11 +561,13 @@ def explain_why_not(approval: Approval, reader: Reader) -> str:
 
 
 def _find_counts_at(approval: Approval, reader: Reader) -> datetime | None:
+    """Find the time from which the reader's vote counts; ``None`` if there is no vote that can still be undone."""
     vote = find_vote(approval, reader.approver)
     return None if vote is None or approval.status != "open" else vote.final_at
 
 
 def _name_missed_criteria(result: JudgeResult) -> str:
+    """Write a sentence that names the criteria below their thresholds; empty if there are none."""
     missed = [
         criterion.name for criterion in result.criteria if criterion.threshold is not None and not criterion.passed
     ]
@@ -547,26 +575,32 @@ def _name_missed_criteria(result: JudgeResult) -> str:
 
 
 def _list_votes(approval: Approval, reader: Reader, history: Sequence[Entry], *, hidden: bool) -> tuple[Act, ...]:
-    """List an act for each approver, also without a vote; with ``hidden``, those of others look like no vote."""
+    """List an act for each approver, also for those without a vote.
+
+    With ``hidden``, the votes of all but the reader are left out; who the approvers are is no secret.
+    """
     answers = read_answers(history)
     votes = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
-    if hidden:  # who the approvers are is no secret; what they said is
+    if hidden:
         votes = {name: vote for name, vote in votes.items() if name == reader.approver}
-    otherwise = "not shown yet" if hidden else "not yet"
+    others_text = "not shown yet" if hidden else "not yet"
     acts = []
     for name in approval.approvers:
         vote, is_reader = votes.get(name), name == reader.approver
         answer = "" if vote is None else answers.get(vote.seq or 0, "")
-        shown_name, word = (f"{name} (you)", "not yet") if is_reader else (name, otherwise)
-        acts.append(make_vote_act(shown_name, vote, otherwise=word, answer=answer))
+        shown_name, no_vote_text = (f"{name} (you)", "not yet") if is_reader else (name, others_text)
+        acts.append(make_vote_act(shown_name, vote, no_vote_text=no_vote_text, answer=answer))
     return tuple(acts)
 
 
 def _find_asker(approval: Approval) -> str:
-    """Return who asks, like ``caller as agent``, with what is known of the two; empty where nothing is."""
+    """Return who asks for approval, as ``caller as agent``; only what is known of the two, and empty if nothing is.
+
+    The caller is the key or account that sent the request, and the agent is the name that the program gives itself.
+    """
     asker = approval.metadata.get("agent") or approval.execution
     agent = asker if isinstance(asker, str) else ""
-    # What the server knows comes first: the rest is what the program says of itself.
+    # The caller comes first, because the server knows it; the agent is what the program says of itself.
     run = find_run(approval.metadata)
     owner = None if run is None else split_run(run).owner
     caller = approval.metadata.get(CALLER) or owner
@@ -576,32 +610,38 @@ def _find_asker(approval: Approval) -> str:
 def find_metadata(approval: Approval, key: str) -> str:
     """Find a text that the metadata have under a key; empty where they have none."""
     text = approval.metadata.get(key)
-    return text.strip()[:_LONGEST_VALUE] if isinstance(text, str) else ""
+    return text.strip()[:_LONGEST_METADATA] if isinstance(text, str) else ""
 
 
 def find_link(approval: Approval) -> str:
-    """Find the address that people may follow: of the web, so that no scheme of it runs or opens anything else."""
+    """Find the link in the metadata that people may follow; empty if it is none of the web.
+
+    Other schemes, such as ``javascript:``, could run or open something.
+    """
     link = find_metadata(approval, "link")
-    return link if _WEB.fullmatch(link) else ""
+    return link if _WEB_ADDRESS.fullmatch(link) else ""
 
 
-_WEB = re.compile(r"https?://[^\s\"'<>\\]+", re.IGNORECASE)
+_WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>\\]+", re.IGNORECASE)
 
-_LONGEST_VALUE = 1_000
+_LONGEST_METADATA = 1_000
 
 
 def _find_use_within(approval: Approval) -> float | None:
+    """Find the seconds after the approval in which an agent's call can be made; ``None`` for no call, or no limit."""
     seconds = None if find_run(approval.metadata) is None else approval.metadata.get(USE_WITHIN)
     return float(seconds) if isinstance(seconds, int | float) else None
 
 
 def _find_seconds_left(approval: Approval | RequestSummary, now: datetime) -> float | None:
+    """Compute the seconds until a request expires, at least 0; ``None`` if it never does."""
     return None if approval.expires_at is None else max(0.0, (approval.expires_at - now).total_seconds())
 
 
 def _find_share_left(approval: Approval, now: datetime) -> float:
+    """Compute the share of a request's lifetime that is left, from 0 to 1; 1 if it never expires."""
     if approval.expires_at is None:
         return 1.0
-    whole = (approval.expires_at - approval.created_at).total_seconds()
+    lifetime = (approval.expires_at - approval.created_at).total_seconds()
     left = (approval.expires_at - now).total_seconds()
-    return min(1.0, max(0.0, left / whole)) if whole > 0 else 0.0
+    return min(1.0, max(0.0, left / lifetime)) if lifetime > 0 else 0.0

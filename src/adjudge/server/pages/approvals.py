@@ -3,8 +3,8 @@
 Nothing here decides by GET, and nothing approves several requests at once. A vote that is given here takes effect once
 it can no longer be taken back.
 
-What of a request its reader is not to see yet is decided in ``approval_view.py`` (``is_hidden``), and whose vote counts
-in ``guards/approval/votes.py`` (``find_refusal``).
+What a reader is not to see of a request yet is decided in ``approval_view.py`` (``is_judge_hidden``), and whose vote
+counts in ``guards/approval/votes.py`` (``find_refusal``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.api.endpoint import explaining_usage
 from adjudge.server.caller import Caller, require
-from adjudge.server.csrf import is_asked_for
+from adjudge.server.csrf import is_opened_by_person
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
     Reader,
@@ -52,9 +52,9 @@ from adjudge.server.pages.approval_view import (
     UndoableVote,
     find_link,
     find_metadata,
-    find_next,
-    is_hidden,
-    is_short,
+    find_next_request,
+    fits_into_button,
+    is_judge_hidden,
     list_undoable,
     make_queue_item,
     make_request_view,
@@ -62,7 +62,7 @@ from adjudge.server.pages.approval_view import (
 )
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page, send_text, show_page
-from adjudge.server.pages.read_windows import find_read, set_read_cookie
+from adjudge.server.pages.read_windows import find_read_windows, set_read_cookie
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
@@ -81,26 +81,26 @@ Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
 """
 
 HIDES_JUDGE = "judge"
-"""The cookie of somebody who chose to decide without the judge, or to see it at once."""
+"""The cookie of somebody who chose to decide without the judge (``hide``), or to see it at once (``show``)."""
 
-_FIGURES_OF = timedelta(days=30)
+_FIGURES_PERIOD = timedelta(days=30)
 
 _MOST_DENIED = 100
 """Requests that one form denies, each with the beginning of its content on the page."""
 
-_ROWS = 50
+_ROWS_ON_PAGE = 50
 """Requests of the queue that one page shows."""
 
 _MOST_REASONS = 6
 """Reasons used before that one page offers."""
 
 
-def _read_lines(text: object) -> object:
-    """Read what was typed with the line ends that it was typed with: a browser sends two characters for each."""
+def _join_line_ends(text: object) -> object:
+    """Return a typed text with line feeds alone as line ends: a browser sends a carriage return before each."""
     return text.replace("\r\n", "\n") if isinstance(text, str) else text
 
 
-Typed = Annotated[str, BeforeValidator(_read_lines)]
+Typed = Annotated[str, BeforeValidator(_join_line_ends)]
 
 JudgeSwitch = Literal["hide", "show"]
 """The choice to hide or show the judge until one has decided."""
@@ -152,15 +152,15 @@ class QueueQuery(BaseModel):
 
     @property
     def members(self) -> tuple[tuple[str, str], ...]:
-        """The members that an address keeps of it."""
+        """The filters and the order that are set, as members of the query of an address."""
         members = {"q": self.q, "gate": self.gate, "agent": self.agent, "customer": self.customer}
         members |= {"sort": "" if self.order == QUEUE_ORDERS[0] else self.order}
         return tuple((name, text) for name, text in members.items() if text)
 
     def write(self, **more: str | int) -> str:
         """Write it as the query of an address, behind ``more`` members; empty where there is none."""
-        kept = more | dict(self.members)
-        return f"?{urlencode(kept)}" if kept else ""
+        members = more | dict(self.members)
+        return f"?{urlencode(members)}" if members else ""
 
 
 class QueuePageQuery(QueueQuery):
@@ -202,10 +202,10 @@ async def view_queue(
     request: Request, state: CurrentState, caller: Looking, query: Annotated[QueuePageQuery, Query()]
 ) -> Context:
     """Show the queue, and the first request in it that the reader can decide."""
-    queue = await _list_open(state, caller, query)
-    reader = read_reader(request, state, caller)
-    chosen = next(iter(queue.mine or queue.ids), None)
-    first = None if chosen is None else await _load(state, caller, chosen)
+    queue = await _list_open_requests(state, caller, query)
+    reader = make_reader(request, state, caller)
+    first_id = next(iter(queue.mine or queue.ids), None)
+    first = None if first_id is None else await _load_request(state, caller, first_id)
     notice = f"{query.denied:,} denied." if query.denied > 0 else ""
     notice += f" {query.late:,} had been decided by somebody else." if query.late > 0 else ""
     try:
@@ -213,7 +213,7 @@ async def view_queue(
     except Exception:
         if first is None:
             raise
-        # Its content is the agent's: one that cannot be drawn must not keep people from deciding all the others.
+        # An agent wrote the content. One that cannot be drawn must not keep people from deciding all other requests.
         logger.exception("request %s cannot be drawn", first.id)
         context = await _make_context(state, caller, reader, query, queue=queue, approval=None)
         notice += f" The request {first.id} cannot be shown here; choose another one."
@@ -225,36 +225,36 @@ async def show_request(
     request: Request,
     state: CurrentState,
     caller: Looking,
-    shown: Annotated[ShownQuery, Query()],
+    query: Annotated[ShownQuery, Query()],
 ) -> Response:
     """Show one request, and the queue beside it."""
-    context, approval = await _view_request(id, request, state, caller, shown)
-    return await _show(request, state, caller, approval, context)
+    context, approval = await _make_request_context(id, request, state, caller, query)
+    return await _answer_with_page(request, state, caller, approval, context)
 
 
 async def show_more(  # noqa: PLR0917 - each is a part of the request
-    id: str,  # noqa: A002 - as above
+    id: str,  # noqa: A002 - the name in the address
     request: Request,
     state: CurrentState,
     caller: LookingApprover,
-    shown: Annotated[ShownQuery, Query()],
+    query: Annotated[ShownQuery, Query()],
     form: Annotated[MoreForm, Form()],
 ) -> Response:
     """Show more of a request, or hide the judge, with what somebody has typed so far; nothing is recorded."""
-    context, approval = await _view_request(id, request, state, caller, shown, judge=form.judge)
+    context, approval = await _make_request_context(id, request, state, caller, query, judge=form.judge)
     context |= {"typed": form.reason, "typed_answer": form.answer}
-    response = await _show(request, state, caller, approval, context)
+    response = await _answer_with_page(request, state, caller, approval, context)
     if form.judge is not None:
         set_cookie(response, HIDES_JUDGE, form.judge, state.settings, max_age=YEAR)
     return response
 
 
-async def _show(
+async def _answer_with_page(
     request: Request, state: ServerState, caller: Caller, approval: Approval, context: Context, *, status: int = 200
 ) -> Response:
-    """Answer with the page of a request, and a cookie that says which parts of long texts were shown.
+    """Answer with the page of a request, and a cookie that says which windows of its long texts were shown.
 
-    What was not shown cannot be approved.
+    The cookie is needed later, because a request cannot be approved before all of it was shown.
     """
     response = await show_page(request, "approvals.html", context, caller=caller, status=status)
     item = context["item"]
@@ -263,28 +263,31 @@ async def _show(
     return response
 
 
-async def _view_request(
-    id: str,  # noqa: A002 - as above
+async def _make_request_context(
+    id: str,  # noqa: A002 - the name in the address
     request: Request,
     state: ServerState,
     caller: Caller,
-    shown: ShownQuery,
+    query: ShownQuery,
     *,
     judge: JudgeSwitch | None = None,
 ) -> tuple[Context, Approval]:
-    """Make what the page of a request shows, and return it with the request."""
-    if shown.link is not None:
+    """Make the context of a request's page, and return it with the request.
+
+    Raises ``Problem`` for a signed link that is not valid (403), and for a request that the caller may not see (404).
+    """
+    if query.link is not None:
         try:
-            await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
+            await check_link(state.ledger, id, until=query.until, signature=query.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
-    reader = replace(read_reader(request, state, caller, judge), shows_all=shown.whole, shows_json=shown.json_text)
-    approval = await _load(state, caller, id)
-    read = find_read(request, caller, approval)
-    reader = replace(reader, opened=shown.opened, part=shown.part, read=read, filters=shown.members)
-    queue = await _list_open(state, caller, shown)
-    context = await _make_context(state, caller, reader, shown, queue=queue, approval=approval)
-    return context | {"undone": shown.undone}, approval
+    reader = replace(make_reader(request, state, caller, judge), shows_all=query.whole, shows_json=query.json_text)
+    approval = await _load_request(state, caller, id)
+    read_windows = find_read_windows(request, caller, approval)
+    reader = replace(reader, opened=query.opened, part=query.part, read_windows=read_windows, filters=query.members)
+    queue = await _list_open_requests(state, caller, query)
+    context = await _make_context(state, caller, reader, query, queue=queue, approval=approval)
+    return context | {"undone": query.undone}, approval
 
 
 async def view_deny_several(
@@ -292,8 +295,8 @@ async def view_deny_several(
 ) -> Context:
     """List the requests that the reader can deny, to choose from."""
     _check_approver(caller)
-    reader, now = read_reader(request, state, caller), get_now()
-    mine = (await _list_open(state, caller, query)).mine
+    reader, now = make_reader(request, state, caller), get_now()
+    mine = (await _list_open_requests(state, caller, query)).mine
     summaries = await state.approvals.summarise(mine[:_MOST_DENIED])
     return {
         "queue": [(make_queue_item(summary, reader, now), summary.content) for summary in summaries],
@@ -313,37 +316,43 @@ async def show_news(
 
     The queue itself is never re-ordered under somebody's pointer, and the form is never replaced.
     """
-    new = await _list_open(state, caller, query, after=query.after)
-    changed = False
+    new_requests = await _list_open_requests(state, caller, query, after=query.after)
+    has_changed = False
     if query.item:
-        approval = await _load(state, caller, query.item)
-        changed = make_version(approval, read_reader(request, state, caller)) != query.version
-    token = f"{len(new.ids)}-{int(changed)}"
+        approval = await _load_request(state, caller, query.item)
+        has_changed = make_version(approval, make_reader(request, state, caller)) != query.version
+    # The news in short. ``told`` is the token of the news that the page shows already.
+    token = f"{len(new_requests.ids)}-{int(has_changed)}"
     if token == (query.told or "0-0"):
         return Response(status_code=204)
     known = query.model_copy(update={"told": token})
-    context: Context = {"known": known, "new": new.ids, "changed": changed, "query": QueueQuery.write(query)}
+    context: Context = {
+        "known": known,
+        "new": new_requests.ids,
+        "changed": has_changed,
+        "query": QueueQuery.write(query),
+    }
     return render_page(request, "approval_news.html", context, caller=caller)
 
 
 @router.get("/approvals/{id}/content", include_in_schema=False)
 async def send_content(
-    id: str,  # noqa: A002 - as above
+    id: str,  # noqa: A002 - the name in the address
     request: Request,
     state: CurrentState,
     caller: Looking,
     part: Literal["content", "task", "context", "reference"] = "content",
 ) -> Response:
     """Send the exact bytes of what was judged, or of what it was judged with, as a file; it counts as shown then."""
-    approval = await _load(state, caller, id)
+    approval = await _load_request(state, caller, id)
     text = approval.content if part == "content" else approval.texts.get(part)
     if text is None:
         raise Problem(404, f"the {part} was not kept with this request", code="not_kept")
     response = send_text(text, part)
-    if is_long(text) and is_asked_for(request):
-        every = frozenset(range(1, count_windows(text) + 1))
-        read = {**find_read(request, caller, approval), part: every}
-        set_read_cookie(response, caller, approval, read, state.settings)
+    if is_long(text) and is_opened_by_person(request):
+        all_windows = frozenset(range(1, count_windows(text) + 1))
+        read_windows = {**find_read_windows(request, caller, approval), part: all_windows}
+        set_read_cookie(response, caller, approval, read_windows, state.settings)
     return response
 
 
@@ -351,8 +360,8 @@ async def send_content(
 
 
 @router.post("/approvals/judge", include_in_schema=False)
-async def keep_judge(state: CurrentState, _: LookingApprover, form: Annotated[JudgeForm, Form()]) -> Response:
-    """Keep whether the judge is hidden until one has decided, and go back."""
+async def store_judge_choice(state: CurrentState, _: LookingApprover, form: Annotated[JudgeForm, Form()]) -> Response:
+    """Store in a cookie whether the judge is hidden until one has decided, and go back."""
     response = redirect(find_local_path(form.back, "/approvals"))
     set_cookie(response, HIDES_JUDGE, form.judge, state.settings, max_age=YEAR)
     return response
@@ -365,13 +374,13 @@ async def deny_several(
     form: Annotated[DenyForm, Form()],
     query: Annotated[QueueQuery, Query()],
 ) -> Response:
-    """Deny the requests that were chosen; there is no such form that approves."""
+    """Deny the requests that were chosen; no form approves several."""
     name = _check_approver(caller)
     denied = late = 0
     for ident in dict.fromkeys(form.ids):
-        await _load(state, caller, ident)
+        await _load_request(state, caller, ident)
         try:
-            await _vote(state, ident, name, DecideForm(vote="deny", reason=form.reason))
+            await _cast_form_vote(state, ident, name, DecideForm(vote="deny", reason=form.reason))
             denied += 1
         except DecisionRefused as error:
             if error.because == "unauthorised":
@@ -384,7 +393,7 @@ async def deny_several(
 
 @router.post("/approvals/{id}/decide", include_in_schema=False)
 async def decide(  # noqa: PLR0917 - each is a part of the request
-    id: str,  # noqa: A002 - as above
+    id: str,  # noqa: A002 - the name in the address
     request: Request,
     state: CurrentState,
     caller: Approver,
@@ -393,36 +402,38 @@ async def decide(  # noqa: PLR0917 - each is a part of the request
 ) -> Response:
     """Take a vote or a comment, and go on to the next request."""
     name = _check_approver(caller)
-    approval = await _load(state, caller, id)
-    before = await _list_open(state, caller, query)
+    approval = await _load_request(state, caller, id)
+    old_queue = await _list_open_requests(state, caller, query)
     try:
         if form.vote == "comment":
             if not form.reason.strip():
                 problem = "Write the comment first."
-                return await _show_again(request, state, caller, form, query, ident=approval.id, error=problem)
+                return await _show_form_again(request, state, caller, form, query, ident=approval.id, error=problem)
             await state.approvals.comment(approval.id, name, form.reason)
             return redirect(f"/approvals/{approval.id}{query.write()}")
-        if form.vote == "approve" and approval.status == "open":  # else the refusal says who was first
+        # A vote on a closed request is refused below, with a message that says who was first.
+        if form.vote == "approve" and approval.status == "open":
             gaps = await _list_gaps(state, approval)
             if gaps or not form.seen:
                 problem = "It cannot be approved while the page does not show all of it. You can deny it."
-                return await _show_again(request, state, caller, form, query, ident=approval.id, error=problem)
-        await _vote(state, approval.id, name, form)
+                return await _show_form_again(request, state, caller, form, query, ident=approval.id, error=problem)
+        await _cast_form_vote(state, approval.id, name, form)
     except DecisionRefused as error:
         if error.because == "unauthorised":
             raise Problem(403, str(error), code=error.because) from None
         conflict = _CONFLICTS.get(error.because, str(error))
-        return await _show_again(request, state, caller, form, query, ident=approval.id, late=conflict)
+        return await _show_form_again(request, state, caller, form, query, ident=approval.id, late=conflict)
     except UsageError as error:  # a reason that is missing, or that no store can hold
         problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return await _show_again(request, state, caller, form, query, ident=approval.id, error=problem)
-    following = find_next(before, approval.id, await _list_open(state, caller, query))
-    return redirect(f"/approvals/{following or approval.id}{query.write()}")
+        return await _show_form_again(request, state, caller, form, query, ident=approval.id, error=problem)
+    new_queue = await _list_open_requests(state, caller, query)
+    next_id = find_next_request(old_queue, approval.id, new_queue)
+    return redirect(f"/approvals/{next_id or approval.id}{query.write()}")
 
 
 @router.post("/approvals/{id}/undo", include_in_schema=False)
 async def undo(
-    id: str,  # noqa: A002 - as above
+    id: str,  # noqa: A002 - the name in the address
     request: Request,
     state: CurrentState,
     caller: Approver,
@@ -430,17 +441,19 @@ async def undo(
 ) -> Response:
     """Take back one's own vote while it does not count yet."""
     name = _check_approver(caller)
-    approval = await _load(state, caller, id)
+    approval = await _load_request(state, caller, id)
     try:
         await state.approvals.withdraw(approval.id, name)
     except DecisionRefused:
         conflict = "It was too late to undo: the vote counts, and the gate may have been told."
-        context, approval = await _view_request(approval.id, request, state, caller, ShownQuery(**query.model_dump()))
-        return await _show(request, state, caller, approval, context | {"conflict": conflict}, status=409)
+        context, approval = await _make_request_context(
+            approval.id, request, state, caller, ShownQuery(**query.model_dump())
+        )
+        return await _answer_with_page(request, state, caller, approval, context | {"conflict": conflict}, status=409)
     return redirect(f"/approvals/{approval.id}{query.write(undone='true')}")
 
 
-async def _vote(state: ServerState, ident: str, name: str, form: DecideForm) -> None:
+async def _cast_form_vote(state: ServerState, ident: str, name: str, form: DecideForm) -> None:
     """Cast the vote of a form, which can be taken back for ``undo_seconds``; raises as ``cast_vote`` does."""
     await cast_vote(
         state.approvals,
@@ -464,7 +477,7 @@ _CONFLICTS = {
 }
 
 
-async def _show_again(
+async def _show_form_again(
     request: Request,
     state: ServerState,
     caller: Caller,
@@ -475,43 +488,54 @@ async def _show_again(
     error: str = "",
     late: str = "",
 ) -> Response:
-    """Show the page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
-    shown = ShownQuery(**query.model_dump(), whole=bool(form.seen))
-    context, approval = await _view_request(ident, request, state, caller, shown)
+    """Show the page of a request again after its form was refused, with what was typed.
+
+    Either ``error`` says what is wrong with the form (422), or ``late`` says what happened to the request meanwhile
+    (409).
+    """
+    # A form with ``seen`` came from a page that showed all of the request, so this one shows all of it too.
+    page_query = ShownQuery(**query.model_dump(), whole=bool(form.seen))
+    context, approval = await _make_request_context(ident, request, state, caller, page_query)
     context |= {"error": error, "conflict": late, "typed": form.reason, "typed_answer": form.answer}
-    return await _show(request, state, caller, approval, context, status=409 if late else 422)
+    return await _answer_with_page(request, state, caller, approval, context, status=409 if late else 422)
 
 
 # ---------------------------------------------------------------- reading
 
 
-def read_reader(request: Request, state: ServerState, caller: Caller, judge: JudgeSwitch | None = None) -> Reader:
-    """Find the reader, and whether they decide without the judge: as they chose, else as ``[server]`` says."""
-    chosen = judge or request.cookies.get(HIDES_JUDGE)
-    hides = chosen == "hide" if chosen in ("hide", "show") else state.settings.hide_judge
-    return Reader(approver=_find_approver(caller), hides_judge=hides)
+def make_reader(request: Request, state: ServerState, caller: Caller, judge: JudgeSwitch | None = None) -> Reader:
+    """Make the reader of a page. They decide without the judge if they chose so, else if ``[server]`` says so."""
+    choice = judge or request.cookies.get(HIDES_JUDGE)
+    hides_judge = choice == "hide" if choice in ("hide", "show") else state.settings.hide_judge
+    return Reader(approver=_find_approver_name(caller), hides_judge=hides_judge)
 
 
 def make_version(approval: Approval, reader: Reader) -> str:
-    """Make a short text that changes when a request does, as far as its reader may know."""
-    if is_hidden(approval, reader):
+    """Make a short text that changes when a request does, so that a page can be told that it is out of date.
+
+    For a reader who does not see the votes yet, it changes with the status alone.
+    """
+    if is_judge_hidden(approval, reader):
         return approval.status
-    # Not how many are pending: a vote that can be undone becomes one that counts by itself.
+    # Counted together, because a vote that can be undone becomes one that counts by itself, which is no news.
     return f"{approval.status}-{len(approval.votes) + len(approval.pending_votes)}"
 
 
-def _find_approver(caller: Caller) -> str | None:
-    """Find the name that the caller decides by; somebody who only reads decides nothing, and nothing waits for them."""
+def _find_approver_name(caller: Caller) -> str | None:
+    """Find the name under which the caller decides; ``None`` for somebody who may only read."""
     return caller.approver if caller.may("approve") else None
 
 
 def _make_queue_reader(caller: Caller) -> QueueReader:
-    """Make what ``can_see`` says of each request into conditions for all of them."""
-    return QueueReader(name=_find_approver(caller), sees_all=caller.may("read"), gates=caller.permissions.gates)
+    """Make the conditions by which the store finds the requests that the caller can see, as ``can_see`` says."""
+    return QueueReader(name=_find_approver_name(caller), sees_all=caller.may("read"), gates=caller.permissions.gates)
 
 
-async def _list_open(state: ServerState, caller: Caller, query: QueueQuery, *, after: str = "") -> QueuePlaces:
-    """List the requests in the queue that the caller may see and that match, without their texts."""
+async def _list_open_requests(state: ServerState, caller: Caller, query: QueueQuery, *, after: str = "") -> QueuePlaces:
+    """List the ids of the open requests that the caller may see and that match the query, in the queue's order.
+
+    With ``after``, only those with a later id. Expired requests are closed first.
+    """
     await state.approvals.close_due(most=MOST_CLOSED)
     with explaining_usage():  # a filter that no store can hold
         return await state.approvals.list_places(
@@ -525,7 +549,7 @@ async def _list_open(state: ServerState, caller: Caller, query: QueueQuery, *, a
         )
 
 
-async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
+async def _load_request(state: ServerState, caller: Caller, ident: str) -> Approval:
     """Load a request that the caller may see; raises ``Problem`` (404) for any other, whether it exists or not."""
     try:
         approval = await state.approvals.get(ident)
@@ -538,12 +562,18 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
 
 
 async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
-    gaps, _ = await _look_up_held(state, approval)
+    """List the reasons why a request cannot be approved as it is stored."""
+    gaps, _ = await _find_gaps_and_digests(state, approval)
     return gaps
 
 
-async def _look_up_held(state: ServerState, approval: Approval) -> tuple[Sequence[Gap], Mapping[str, str] | None]:
-    """Look up the gaps of a request, and the digests of what the gate judged it with; ``None`` if not known."""
+async def _find_gaps_and_digests(
+    state: ServerState, approval: Approval
+) -> tuple[Sequence[Gap], Mapping[str, str] | None]:
+    """Find why a request cannot be approved as it is stored, and with what its content was judged.
+
+    Returns the gaps, and the digests of the task, context and reference by name; ``None`` if these are not known.
+    """
     gaps = list(await state.approvals.find_gaps(approval)) if approval.status == "open" else []
     pending: PendingDecision | None = None
     try:
@@ -563,7 +593,7 @@ _NO_FORM: Context = {
     "told": "",
     "undone": False,
 }
-"""The result of the form that was just sent; replaced where one was."""
+"""The part of the context that tells the result of a form, for a page that no form led to."""
 
 
 async def _make_context(
@@ -575,18 +605,19 @@ async def _make_context(
     queue: QueuePlaces,
     approval: Approval | None,
 ) -> Context:
-    """Make what the page shows: the queue, and the request that is open, if one is."""
+    """Make the context of the page: the queue, and the request that is shown beside it, if there is one."""
     now = get_now()
-    undoable = await _list_undoable(state, caller, reader, now)
+    undoable = await _list_undoable_votes(state, caller, reader, now)
     context: Context = {
-        "item": None if approval is None else await _make_item(state, caller, reader, approval, now),
+        "item": None if approval is None else await _load_request_view(state, caller, reader, approval, now),
         "call": None if approval is None else await read_call_history(state.approvals.ledger, approval),
         "stopped": None if approval is None else await find_stopped_run(state, caller, approval.metadata),
         "customer": "" if approval is None else find_metadata(approval, "customer"),
         "link": "" if approval is None else find_link(approval),
         "version": "" if approval is None else make_version(approval, reader),
         "undoable": undoable,
-        "renews_in": math.ceil(min(((each.counts_at - now).total_seconds() for each in undoable), default=0)) + 1,
+        # Seconds until the next vote counts, when the page has to be loaded again.
+        "renews_in": math.ceil(min(((vote.counts_at - now).total_seconds() for vote in undoable), default=0)) + 1,
         "undo_seconds": state.settings.undo_seconds,
         "hides_judge": reader.hides_judge,
         "figures": await _compute_figures(state, reader, now),
@@ -600,11 +631,14 @@ async def _make_context(
         "more_query": QueueQuery.write(query).replace("?", "&", 1),
         "choices": await _list_choices(state, caller, query),
     }
-    return _NO_FORM | context | filters | await _make_queue(state, reader, queue, approval, now)
+    return _NO_FORM | context | filters | await _make_queue_context(state, reader, queue, approval, now)
 
 
 async def _list_choices(state: ServerState, caller: Caller, query: QueueQuery) -> QueueChoices:
-    """List what the queue can be filtered by, with what it is filtered by now, though nothing may have it any more."""
+    """List the gates and agents that the queue can be filtered by.
+
+    Those of the present filter are among them, even if no request has them any more.
+    """
     choices = await state.approvals.list_choices(_make_queue_reader(caller))
     return QueueChoices(
         gates=tuple(sorted({*choices.gates, query.gate} - {""})),
@@ -613,43 +647,44 @@ async def _list_choices(state: ServerState, caller: Caller, query: QueueQuery) -
 
 
 async def _list_reasons(state: ServerState, reader: Reader, approval: Approval | None) -> Sequence[str]:
-    """List reasons that were given before and fit into one button each, for whoever can decide a request."""
+    """List the reasons that a reader gave before, as buttons beside the form; none for a reader who cannot decide."""
     if approval is None or reader.approver is None or not may_decide(approval, reader.approver):
         return ()
     reasons = await state.approvals.list_reasons(reader.approver, id=approval)
-    return [reason for reason in reasons if is_short(reason)][:_MOST_REASONS]
+    return [reason for reason in reasons if fits_into_button(reason)][:_MOST_REASONS]
 
 
-async def _make_queue(
+async def _make_queue_context(
     state: ServerState, reader: Reader, queue: QueuePlaces, approval: Approval | None, now: datetime
 ) -> Context:
-    """Make the part of the queue around the open request, and where it stands in the whole."""
+    """Make the context of the queue: the rows around the request that is shown, and its position in the queue."""
     ids = queue.ids
-    place = ids.index(approval.id) if approval is not None and approval.id in ids else None
-    begin = (place or 0) // _ROWS * _ROWS
-    rows = await state.approvals.summarise(ids[begin : begin + _ROWS])
+    index = ids.index(approval.id) if approval is not None and approval.id in ids else None
+    # The queue is shown in parts of ``_ROWS_ON_PAGE``, and this is the part with the request.
+    begin = (index or 0) // _ROWS_ON_PAGE * _ROWS_ON_PAGE
+    rows = await state.approvals.summarise(ids[begin : begin + _ROWS_ON_PAGE])
     return {
         # The part of the queue that is shown, and the requests that open the parts before and after it.
         "queue": [make_queue_item(request, reader, now) for request in rows],
         "first": begin + 1,
-        "previous_part": ids[begin - _ROWS] if begin else None,
-        "next_part": ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
+        "previous_part": ids[begin - _ROWS_ON_PAGE] if begin else None,
+        "next_part": ids[begin + _ROWS_ON_PAGE] if begin + _ROWS_ON_PAGE < len(ids) else None,
         "waiting": len(ids),
         "mine": len(queue.waiting),
-        # What comes later is announced and not put among them.
+        # Ids sort by time. The page asks for requests after this one, and announces them without moving the rows.
         "newest": max(ids, default=""),
-        "position": 0 if place is None else place + 1,
-        "before": ids[place - 1] if place else None,
-        "after": ids[place + 1] if place is not None and place + 1 < len(ids) else None,
+        "position": 0 if index is None else index + 1,
+        "before": ids[index - 1] if index else None,
+        "after": ids[index + 1] if index is not None and index + 1 < len(ids) else None,
     }
 
 
-async def _make_item(
+async def _load_request_view(
     state: ServerState, caller: Caller, reader: Reader, approval: Approval, now: datetime
 ) -> RequestView:
-    """Make the view of a request, with what is missing of it, its history, and an earlier one like it."""
+    """Load what the page shows of a request: its gaps, its history, and an earlier request like it."""
     earlier = await state.approvals.find_earlier(approval)
-    gaps, judged_with = await _look_up_held(state, approval)
+    gaps, judged_with = await _find_gaps_and_digests(state, approval)
     # In a thread, as the page is: reading a long context, and comparing it, takes seconds.
     return await asyncio.to_thread(
         make_request_view,
@@ -663,7 +698,7 @@ async def _make_item(
     )
 
 
-async def _list_undoable(state: ServerState, caller: Caller, reader: Reader, now: datetime) -> list[UndoableVote]:
+async def _list_undoable_votes(state: ServerState, caller: Caller, reader: Reader, now: datetime) -> list[UndoableVote]:
     """List the caller's own votes that can still be taken back, as ``approval_view.list_undoable`` does."""
     if reader.approver is None:
         return []
@@ -674,12 +709,14 @@ async def _list_undoable(state: ServerState, caller: Caller, reader: Reader, now
 
 
 async def _compute_figures(state: ServerState, reader: Reader, now: datetime) -> ReviewerFigures | None:
+    """Compute the figures of a reader's own decisions; ``None`` for a reader who decides nothing."""
     if reader.approver is None:
         return None
-    return await state.approvals.compute_figures(reader.approver, since=now - _FIGURES_OF)
+    return await state.approvals.compute_figures(reader.approver, since=now - _FIGURES_PERIOD)
 
 
 def _check_approver(caller: Caller) -> str:
+    """Return the caller's name as an approver; raises ``Problem`` (403) if they have none."""
     if caller.approver is None:
         raise Problem(403, "this account has no approver's name, so it cannot decide", code="no_approver")
     return caller.approver

@@ -1,4 +1,4 @@
-"""``/audits``: people say of what went through whether that was right. Nothing waits for them, and no judge is shown.
+"""``/audits``: people say whether content that has gone through should have. Nothing waits for their answer.
 
 An audit is stored without what the judge said, so that no page can show it before the answer.
 """
@@ -26,7 +26,7 @@ from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import Reader, RequestView, make_request_view
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, redirect, send_text, show_page
-from adjudge.server.pages.read_windows import find_read, set_read_cookie
+from adjudge.server.pages.read_windows import find_read_windows, set_read_cookie
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState, ServerState
 
@@ -58,9 +58,9 @@ async def view_audits(
     request: Request, state: CurrentState, caller: Approver, query: Annotated[AuditQuery, Query()]
 ) -> Context:
     """Show the first audit that the reader can answer."""
-    first = next(iter(await _list_mine(state, caller)), None)
-    asked = None if first is None else await _load(state, caller, first)
-    return await _make_context(request, state, caller, query, asked)
+    first_id = next(iter(await _list_open_audits(state, caller)), None)
+    approval = None if first_id is None else await _load_audit(state, caller, first_id)
+    return await _make_context(request, state, caller, query, approval)
 
 
 async def show_audit(
@@ -70,18 +70,18 @@ async def show_audit(
     caller: Approver,
     query: Annotated[AuditQuery, Query()],
 ) -> Response:
-    """Show one audit, and have the browser keep what it shows of long texts."""
+    """Show one audit, and set a cookie that says which windows of its long texts were shown."""
     if query.link is not None:
         try:
             await check_link(state.ledger, audit, until=query.until, signature=query.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
-    asked = await _load(state, caller, audit)
-    context = await _make_context(request, state, caller, query, asked)
+    approval = await _load_audit(state, caller, audit)
+    context = await _make_context(request, state, caller, query, approval)
     response = await show_page(request, "audits.html", context, caller=caller)
     item = context["item"]
     if isinstance(item, RequestView):
-        set_read_cookie(response, caller, asked, item.context.read, state.settings, path=_PATH)
+        set_read_cookie(response, caller, approval, item.context.read, state.settings, path=_PATH)
     return response
 
 
@@ -92,10 +92,10 @@ async def send_content(
     caller: Approver,
 ) -> Response:
     """Send the exact bytes of what went through, as far as people may read it, as a file."""
-    asked = await _load(state, caller, audit)
-    if asked.content is None:
+    approval = await _load_audit(state, caller, audit)
+    if approval.content is None:
         raise Problem(404, "the content is not kept with this audit", code="not_kept")
-    return send_text(asked.content, "content")
+    return send_text(approval.content, "content")
 
 
 @router.post("/audits/{audit}/answer", include_in_schema=False)
@@ -107,19 +107,19 @@ async def answer_audit(
     form: Annotated[AnswerForm, Form()],
 ) -> Response:
     """Take an answer, and go on to the next audit."""
-    asked = await _load(state, caller, audit)
+    approval = await _load_audit(state, caller, audit)
     if caller.approver is None:
         raise Problem(403, "this account has no approver's name, so it cannot answer", code="no_approver")
-    problem = await _vote(state, asked.id, caller.approver, form)
+    problem = await _record_answer(state, approval.id, caller.approver, form)
     if problem:
-        context = await _make_context(request, state, caller, AuditQuery(), await _load(state, caller, audit))
+        context = await _make_context(request, state, caller, AuditQuery(), await _load_audit(state, caller, audit))
         context |= {"problem": problem, "typed": form.reason}
         return await show_page(request, "audits.html", context, caller=caller, status=409)
-    return redirect(f"{_PATH}?answered={asked.id}")
+    return redirect(f"{_PATH}?answered={approval.id}")
 
 
-async def _vote(state: ServerState, audit: str, approver: str, form: AnswerForm) -> str:
-    """Record an answer; return why it was not recorded, as a sentence for the page, and nothing where it was."""
+async def _record_answer(state: ServerState, audit: str, approver: str, form: AnswerForm) -> str:
+    """Record the answer to an audit; return an empty text, or a sentence for the page that says why it was refused."""
     if not form.seen:
         return "It cannot be answered while the page does not show all of it."
     try:
@@ -149,36 +149,37 @@ async def undo_answer(
     caller: Approver,
 ) -> Response:
     """Take back one's own answer while it does not count yet."""
-    asked = await _load(state, caller, audit)
+    approval = await _load_audit(state, caller, audit)
     if caller.approver is not None:
         with suppress(DecisionRefused):  # it was too late, which the page shows
-            await state.approvals.withdraw(asked.id, caller.approver)
-    return redirect(f"{_PATH}/{asked.id}")
+            await state.approvals.withdraw(approval.id, caller.approver)
+    return redirect(f"{_PATH}/{approval.id}")
 
 
-async def _list_mine(state: ServerState, caller: Caller) -> list[str]:
+async def _list_open_audits(state: ServerState, caller: Caller) -> list[str]:
     """List the ids of the audits that wait for the caller."""
     await state.approvals.close_due(most=MOST_CLOSED)
     reader = QueueReader(name=caller.approver, sees_all=caller.may("read"), gates=caller.permissions.gates, audits=True)
     return (await state.approvals.list_places(reader, order="oldest")).mine
 
 
-async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
+async def _load_audit(state: ServerState, caller: Caller, ident: str) -> Approval:
     """Load an audit that the caller may see; raises ``Problem`` (404) for any other, whether it exists or not."""
     try:
-        audit = await state.approvals.get(ident)
+        approval = await state.approvals.get(ident)
     except UsageError:
-        audit = None
-    if audit is None or not audit.audit or not can_see(audit, caller):
+        approval = None
+    # Audits are stored as requests for approval with ``audit`` set.
+    if approval is None or not approval.audit or not can_see(approval, caller):
         raise Problem(404, "there is no such audit, or it is not for you", code="unknown")
-    return audit
+    return approval
 
 
 async def _make_context(
     request: Request, state: ServerState, caller: Caller, query: AuditQuery, audit: Approval | None
 ) -> Context:
-    """Make what the page of audits shows: how many are left, and the one that is open, if one is."""
-    left = len(await _list_mine(state, caller))
+    """Make the context of the page of audits: how many are left, and the audit that is shown, if there is one."""
+    left = len(await _list_open_audits(state, caller))
     context: Context = {"item": None, "left": left, "undoable": "", "problem": "", "typed": ""}
     if query.answered:
         undoable = () if caller.approver is None else await state.approvals.list_undoable(caller.approver)
@@ -191,7 +192,7 @@ async def _make_context(
         shows_json=query.json_text,
         opened=query.opened,
         part=query.part,
-        read=find_read(request, caller, audit),
+        read_windows=find_read_windows(request, caller, audit),
         path=_PATH,
     )
     gaps = await state.approvals.find_gaps(audit) if audit.status == "open" else ()

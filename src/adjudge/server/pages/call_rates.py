@@ -19,13 +19,16 @@ router = APIRouter()
 
 @router.get("/runs/{run}/calls", include_in_schema=False)
 async def show_call_rates(request: Request, run: str, state: CurrentPageState, caller: Reader) -> Response:
-    """Show how often harness, rules and judge let through what people would stop, to whoever has nothing to label."""
+    """Show how often harness, rules and judge let through calls that people would stop.
+
+    It is not shown to somebody who still has cases of the run to label, because the figures would tell verdicts.
+    """
     withheld = await find_withheld(request, caller, run)
     context: Context = {"name": run, "withheld": len(withheld), "document": None, "remark": ""}
     if not withheld:
         rates, remark = await asyncio.to_thread(state.library.load_call_rates, run)
         context["remark"] = remark
         if rates is not None:
-            await note_listed(request, caller, run, (), withheld=withheld, tells=False)
+            await note_listed(request, caller, run, (), withheld=withheld, tells_verdicts=False)
             context["document"] = make_call_rates_document(rates)
     return await show_page(request, "call_rates.html", context, caller=caller)

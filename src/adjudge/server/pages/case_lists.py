@@ -23,12 +23,12 @@ from adjudge.server.run_folders import RESULT_FILES
 from adjudge.server.run_library import RunLibrary
 
 _LONGEST_ID = 300
-"""Characters of an id in an address; a case with a longer one is named by its place."""
+"""Characters of an id in an address; a case with a longer id is named by its position in the run."""
 
 
 def link_case(run: str, case: str, place: int, values: Mapping[str, object]) -> str:
-    """Write the address of a case of a run, with the list that its reader comes from."""
-    # In the query: a path with such an id could lead elsewhere, for an id may be "..", or hold slashes.
+    """Write the address of a case of a run. ``values`` are the filters of the list that its reader comes from."""
+    # The id is in the query and not in the path, because an id such as ".." or "a/b" would lead to another page.
     name: dict[str, object] = {"id": case} if 0 < len(case) <= _LONGEST_ID else {"place": str(place)}
     return write_address(f"/runs/{quote(run, safe='')}/case", name | dict(values))
 
@@ -37,22 +37,22 @@ def link_case(run: str, case: str, place: int, values: Mapping[str, object]) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunList:
-    """The filters of a run's cases, as an address has them."""
+class RunCaseFilters:
+    """The filters and the order of a run's cases, as the query of an address has them."""
 
     outcome: str = ""
     reason: str = ""
     group: str = ""
     q: str = ""
     differ: str = ""
-    """The way in which the judge and people differ on them."""
+    """The way in which the judge and people differ on the cases; empty for no condition, as for all texts here."""
     wrong: bool = False
     split: bool = False
     order: CaseOrder = "worst"
 
     @property
     def values(self) -> Mapping[str, object]:
-        """The query of the address."""
+        """The members of the query of an address with these filters; the default order is empty."""
         values = asdict(self) | {"order": "" if self.order == "worst" else self.order}
         return {name: "yes" if value is True else value for name, value in values.items()}
 
@@ -63,7 +63,7 @@ class RunList:
 
     @property
     def tells_verdicts(self) -> bool:
-        """Return whether being in the list, or one's place in it, says something of a case's verdict."""
+        """Return whether it depends on the verdicts which cases are listed, or in which order."""
         return self._filters.tells_verdicts or bool(self.differ) or self.order != "data"
 
     @property
@@ -80,9 +80,11 @@ class RunList:
         )
 
     def list_places(self, run: Run, differing: Mapping[int, str], withheld: frozenset[str]) -> list[int]:
-        """List the places of the cases; those that are withheld come last, or not at all.
+        """List the cases that match, by their positions in the run, in the order of the list.
 
-        Being in a list of failed cases, or before another in the order of scores, would tell their verdicts.
+        ``differing`` says how the judge and people differ on a case, by its position. Cases that are withheld from the
+        reader come last, or are left out: being in a list of failed cases, or before another case in the order of
+        scores, would tell their verdicts.
         """
         filters = self._filters
         places = list_places(run, filters)
@@ -90,15 +92,17 @@ class RunList:
             places = [place for place in places if differing.get(place) == self.differ]
         if not withheld:
             return places
-        hidden = set(find_places(run, withheld))
-        shown = [place for place in places if place not in hidden]
+        withheld_places = set(find_places(run, withheld))
+        shown = [place for place in places if place not in withheld_places]
         if filters.tells_verdicts or self.differ:
             return shown
-        return places if self.order == "data" else [*shown, *sorted(hidden & set(places))]
+        if self.order == "data":  # the order of the data set tells nothing
+            return places
+        return [*shown, *sorted(withheld_places & set(places))]
 
 
 def find_places(run: Run, cases: frozenset[str]) -> list[int]:
-    """Find the places of cases by their ids."""
+    """Find the positions of cases in a run by their ids."""
     query = "SELECT place FROM cases WHERE id IN (SELECT value FROM json_each(:ids))"
     return run.store.list_places(query, ids=json.dumps(sorted(cases)))
 
@@ -113,9 +117,9 @@ def read_run_list(
     wrong: Word = "",
     split: Word = "",
     order: Word = "",
-) -> RunList:
-    """Read the filters of an address; an order that there is not is the first."""
-    return RunList(
+) -> RunCaseFilters:
+    """Read the filters in the query of an address; an unknown order is replaced by the first."""
+    return RunCaseFilters(
         outcome=choose_word(outcome, ("passed", "failed", "undecided"), ""),
         reason=reason,
         group=group,
@@ -127,7 +131,7 @@ def read_run_list(
     )
 
 
-RunFilters = Annotated[RunList, Depends(read_run_list)]
+RunFilters = Annotated[RunCaseFilters, Depends(read_run_list)]
 
 
 # ---------------------------------------------------------------- of two runs
@@ -141,8 +145,8 @@ COMPARED_ORDERS = ("worst", "score", "data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedList:
-    """The filters of a comparison's cases, as an address has them, with the two runs."""
+class ComparedCaseFilters:
+    """The two runs of a comparison, and the filters and the order of its cases, as the query of an address has them."""
 
     a: str = ""
     b: str = ""
@@ -160,61 +164,65 @@ class ComparedList:
 
     @property
     def values(self) -> Mapping[str, object]:
-        """The query of the address."""
+        """The members of the query of an address with these filters; the default order is empty."""
         return asdict(self) | {"order": "" if self.order == "worst" else self.order}
 
     @property
     def tells_verdicts(self) -> bool:
-        """Return whether being in the list, or one's place in it, says something of a case's verdicts."""
+        """Return whether it depends on the verdicts which cases are listed, or in which order."""
         return (
             self.shown != "all" or bool(self.before or self.after or self.criterion or self.q) or self.order != "data"
         )
 
-    def select(self, compared: Compared, runs: tuple[Run, Run], withheld: frozenset[str]) -> list[ComparedCase]:
-        """Select the cases, in their order; one that is withheld only where nothing tells its verdicts."""
-        cases = [case for case in compared.cases if self._fits(case)]
+    def select_cases(
+        self, comparison: Comparison, runs: tuple[Run, Run], withheld: frozenset[str]
+    ) -> list[ComparedCase]:
+        """Select the cases that match, in the order of the list.
+
+        Cases that are withheld from the reader are left out if being in the list, or the order, would tell their
+        verdicts.
+        """
+        cases = [case for case in comparison.cases if self._matches(case)]
         if self.q:
-            matching = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
-            cases = [
-                case
-                for case in cases
-                if any(place in places for place, places in zip(case.places, matching, strict=True))
-            ]
+            # The positions of the cases that hold the words, in each of the two runs; one of them is enough.
+            places_in_a, places_in_b = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
+            cases = [case for case in cases if case.places[0] in places_in_a or case.places[1] in places_in_b]
         if withheld and self.tells_verdicts:
             cases = [case for case in cases if case.change.case not in withheld]
         if self.order == "worst":
-            cases.sort(key=lambda case: _RANKS[find_kind(compared.diff, case.change if case.changed else None)])
+            cases.sort(key=lambda case: _KIND_RANKS[find_kind(comparison.diff, case.change if case.changed else None)])
         elif self.order == "score":
-            cases.sort(key=_rank_move)
+            cases.sort(key=_rank_score_change)  # the largest change first
         return cases
 
-    def _fits(self, case: ComparedCase) -> bool:
-        """Return whether a case is in the list as it is filtered."""
+    def _matches(self, case: ComparedCase) -> bool:
+        """Return whether a case passes all filters but the search for words."""
         change = case.change
-        same = change.before == change.after
-        fits = {
-            "changed": not same,
-            "answer": same and change.content_changed,
-            "score": same and case.changed,
+        has_same_outcome = change.before == change.after
+        matches_shown = {
+            "changed": not has_same_outcome,
+            "answer": has_same_outcome and change.content_changed,
+            "score": has_same_outcome and case.changed,
             "same": not case.changed and not change.content_changed,
         }
         return (
-            fits.get(self.shown, True)
+            matches_shown.get(self.shown, True)
             and fits_verdict(change.before, self.before)
             and fits_verdict(change.after, self.after)
-            and (not self.criterion or _has_moved(change, self.criterion))
+            and (not self.criterion or _has_other_score(change, self.criterion))
         )
 
 
-def _has_moved(change: CaseDiff, criterion: str) -> bool:
-    """Return whether both runs scored a criterion, and not alike."""
+def _has_other_score(change: CaseDiff, criterion: str) -> bool:
+    """Return whether both runs scored a criterion, and with different scores."""
     return any(name == criterion and None not in (old, new) for name, old, new in change.criteria)
 
 
-_RANKS = {"regressed": 0, "lost": 0, "improved": 1, "gained": 1, "outcome": 2, "score": 3, "same": 4}
+_KIND_RANKS = {"regressed": 0, "lost": 0, "improved": 1, "gained": 1, "outcome": 2, "score": 3, "same": 4}
 
 
-def _rank_move(case: ComparedCase) -> float:
+def _rank_score_change(case: ComparedCase) -> float:
+    """Return a sort key: the larger the change of the score, the smaller the key; 0 if a score is missing."""
     before, after = case.change.score_before, case.change.score_after
     return -abs(after - before) if before is not None and after is not None else 0.0
 
@@ -229,9 +237,9 @@ def read_compared_list(
     criterion: Word = "",
     q: Word = "",
     order: Word = "",
-) -> ComparedList:
-    """Read the filters of an address; a word that is not known counts as left out."""
-    return ComparedList(
+) -> ComparedCaseFilters:
+    """Read the two runs and the filters in the query of an address; an unknown word counts as left out."""
+    return ComparedCaseFilters(
         a=a,
         b=b,
         show=choose_word(show, SHOWN, ""),
@@ -243,20 +251,20 @@ def read_compared_list(
     )
 
 
-ComparedFilters = Annotated[ComparedList, Depends(read_compared_list)]
+ComparedFilters = Annotated[ComparedCaseFilters, Depends(read_compared_list)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Two runs compared, with every case: a difference alone has no cases, and pages list, filter and walk them."""
+class Comparison:
+    """Two runs compared, with every case: pages list and filter cases and lead from one to the next."""
 
     diff: Diff
     cases: Sequence[ComparedCase]
     remark: str = ""
-    """The reason why what people said is left out, where it is."""
+    """The reason why people's labels are left out of the comparison; empty if they are not."""
 
 
-def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = True) -> Compared:
+def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = True) -> Comparison:
     """Compare two runs, with what people said of them unless ``measured`` is false.
 
     Raises ``Problem`` for what cannot be compared (409) and for a run that is not here (404).
@@ -264,20 +272,23 @@ def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = Tru
     folder_a, folder_b = library.find(a), library.find(b)
 
     def is_finished(diff: Diff) -> bool:
+        """Return whether both runs are finished, so that the comparison does not change and can be cached."""
         return diff.before.status == diff.after.status == "finished"
 
     def compare_cases() -> tuple[Diff, Sequence[ComparedCase]]:
+        """Compare the results of both runs, without labels."""
         with library.open(a) as before, library.open(b) as after:
             return diff_cases(before, after)
 
-    def compare() -> Compared:
+    def compare() -> Comparison:
+        """Compare both runs, with labels if ``measured`` is true."""
         try:
-            # Apart from the labels, which change with every case that somebody opens to label.
-            diff, cases = library.keep(
+            # Cached apart from the labels, which change with every case that somebody opens to label.
+            diff, cases = library.get_cached(
                 ("cases", a, b),
                 [folder_a, folder_b],
                 compare_cases,
-                lasts=lambda made: is_finished(made[0]),
+                can_cache=lambda diff_and_cases: is_finished(diff_and_cases[0]),
                 files=RESULT_FILES,
             )
             remark = ""
@@ -287,16 +298,16 @@ def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = Tru
         except UsageError as error:
             detail = str(error).replace(f"{folder_b}", b).replace(f"{folder_a}", a)
             raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
-        # By their names: whose machine it is and where the runs lie on it is nobody's business.
-        named = {
+        # Names take the place of paths, which tell the user's name and where the runs are on this machine.
+        runs_by_name = {
             "before": replace(diff.before, folder=a),
             "after": replace(diff.after, folder=b),
         }
-        return Compared(diff=replace(diff, **named), cases=cases, remark=remark)
+        return Comparison(diff=replace(diff, **runs_by_name), cases=cases, remark=remark)
 
-    return library.keep(
+    return library.get_cached(
         ("comparison", a, b, measured),
         [folder_a, folder_b],
         compare,
-        lasts=lambda made: is_finished(made.diff),
+        can_cache=lambda comparison: is_finished(comparison.diff),
     )

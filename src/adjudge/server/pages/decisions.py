@@ -37,7 +37,7 @@ _VOTE_WORDS = (("", "all"), ("denied", "denied"), ("approved", "approved"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedRequest:
-    """One decision of the reader, beside what the judge and others said; only votes that count are shown so."""
+    """One decision of the reader, beside what the judge and others said; made only of a vote that counts already."""
 
     id: str
     is_audit: bool
@@ -66,8 +66,8 @@ async def view_decisions(
     """List the reader's own decisions, the last one first. Nobody else's list is ever shown."""
     if caller.approver is None:
         raise Problem(403, "this account has no approver's name, so it has decided nothing", code="no_approver")
-    chosen, did = choose_word(when, _PERIODS, "month"), choose_word(did, _VOTES, "")
-    days = _PERIODS[chosen]
+    period, did = choose_word(when, _PERIODS, "month"), choose_word(did, _VOTES, "")
+    days = _PERIODS[period]
     ids, total = await state.approvals.list_decided(
         caller.approver,
         approved=_VOTES.get(did),
@@ -77,15 +77,15 @@ async def view_decisions(
         most=_ON_PAGE,
     )
     summaries = await state.approvals.summarise(ids)
-    rows = [row for row in (make_decided(summary, caller.approver) for summary in summaries) if row is not None]
+    rows = [row for row in (make_decided_request(summary, caller.approver) for summary in summaries) if row is not None]
     return {
         "rows": rows,
         "total": total,
         "first": (page - 1) * _ON_PAGE + 1,
-        "votes": [(write_query(word, chosen), words, word == did) for word, words in _VOTE_WORDS],
-        "periods": [(write_query(did, name), words, name == chosen) for name, words in _PERIOD_WORDS.items()],
-        "newer": write_query(did, chosen, page - 1) if page > 1 else "",
-        "older": write_query(did, chosen, page + 1) if page * _ON_PAGE < total else "",
+        "votes": [(write_query(word, period), words, word == did) for word, words in _VOTE_WORDS],
+        "periods": [(write_query(did, name), words, name == period) for name, words in _PERIOD_WORDS.items()],
+        "newer": write_query(did, period, page - 1) if page > 1 else "",
+        "older": write_query(did, period, page + 1) if page * _ON_PAGE < total else "",
     }
 
 
@@ -94,13 +94,13 @@ def write_query(did: str, when: str, page: int = 1) -> str:
     return write_address("/approvals/mine", {"did": did, "when": "" if when == "month" else when, "page": page})
 
 
-def make_decided(summary: RequestSummary, name: str) -> DecidedRequest | None:
-    """Make a row of the list; ``None`` where the vote does not count, or is not there any more."""
+def make_decided_request(summary: RequestSummary, name: str) -> DecidedRequest | None:
+    """Make a row of the list; ``None`` if the reader's vote can still be undone, or is gone."""
     vote = find_vote(summary, name)
     if vote is None or vote.final_at is not None:
         return None
     others = tuple(other for other in summary.votes if other.by != name)
-    judged = {"passed": True, "failed": False}.get(summary.outcome)
+    judge_passed = {"passed": True, "failed": False}.get(summary.outcome)  # ``None`` where it was undecided
     return DecidedRequest(
         id=summary.id,
         is_audit=bool(summary.audit),
@@ -109,7 +109,7 @@ def make_decided(summary: RequestSummary, name: str) -> DecidedRequest | None:
         vote=vote,
         outcome=summary.outcome,
         detail=summary.undecided_because or ("" if summary.score is None else format_score(summary.score)),
-        agrees=None if judged is None else judged == vote.approved,
+        agrees=None if judge_passed is None else judge_passed == vote.approved,
         others=others,
         differs=any(other.approved != vote.approved for other in others),
         status=summary.status,

@@ -1,4 +1,4 @@
-"""The templates of the pages, in the environment of reports, which pages show too."""
+"""The Jinja environment of the pages: that of reports, which pages show too, with filters for labels."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def find_template(name: str) -> Template:
 
 @cache
 def _make_page_environment() -> Environment:
+    """Make the environment of reports, with the templates of the pages and the filters that only pages need."""
     environment = make_report_environment("adjudge.server.pages")
     filters: dict[str, Any] = {"label_value": describe_value, "judged": describe_judged}
     environment.filters.update(filters)

@@ -19,8 +19,8 @@ from adjudge.templates.call_view import make_call_view
 
 ANSWERS: dict[str, bool | str] = {"good": True, "bad": False, "cannot-tell": CANNOT_TELL}
 
-SIDES = {"a": "first", "b": "second"}
-"""The side of a pair that was shown in each place."""
+ANSWER_SIDES = {"a": "first", "b": "second"}
+"""The side on which an answer of a pair is shown, by the label that a form sends for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class LabelledRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredCase:
-    """A case that one has labelled, with everybody's labels of it put together."""
+    """A case that the reader has labelled, with their labels and those of other people."""
 
     case: str
     mine: tuple[Label, ...]
@@ -49,13 +49,16 @@ class AnsweredCase:
 
 
 def asks_about_call(parts: Iterable[tuple[str, str]], criterion: str | None = None) -> bool:
-    """Return whether a label is about one call of a tool: about all of it, and not about a criterion."""
+    """Return whether a label is about a tool call as a whole, and not about one criterion of it.
+
+    ``parts`` are the texts of a case by name; the case is a tool call if its ``content`` is one.
+    """
     content = dict(parts).get("content")
     return criterion is None and content is not None and make_call_view(content) is not None
 
 
 def describe_question(task: LabelTask, *, is_call: bool = False) -> str:
-    """Write the question in one line."""
+    """Write the question that a task asks a rater, in one line."""
     if is_call:
         return "Should this have run?"
     suffix = "" if task.criterion is None else f" on “{task.criterion.name}”"
@@ -63,7 +66,7 @@ def describe_question(task: LabelTask, *, is_call: bool = False) -> str:
 
 
 def describe_value(value: LabelValue) -> tuple[str, str]:
-    """Describe a label's value by a state and a word."""
+    """Describe a label's value by a state, which has a colour and an icon, and a word."""
     if isinstance(value, bool):
         return ("passed", "good") if value else ("failed", "bad")
     if value == CANNOT_TELL:
@@ -73,8 +76,11 @@ def describe_value(value: LabelValue) -> tuple[str, str]:
     )
 
 
-def describe_last(last: UndoneAnswer | None, *, is_pair: bool = False, is_call: bool = False) -> str:
-    """Describe the answer that undo would take back; of a pair not which side, because sides change their order."""
+def describe_undoable_answer(last: UndoneAnswer | None, *, is_pair: bool = False, is_call: bool = False) -> str:
+    """Describe the answer that undo would take back; empty if there is none.
+
+    Of a pair it does not say which side was better, because the sides change their order.
+    """
     if last is None:
         return ""
     if last.label is None:
@@ -89,7 +95,7 @@ def describe_last(last: UndoneAnswer | None, *, is_pair: bool = False, is_call: 
 
 
 def describe_judged(result: JudgeResult | PairResult) -> tuple[str, str, str]:
-    """Describe a judge's result of a case: by whom it is, its state and a word."""
+    """Describe a judge's result of a case: who judged, the state, and the outcome in words."""
     if isinstance(result, PairResult):
         return "the judge", "info", result.explain()
     score = "" if result.score is None else f" {format_score(result.score)}"
@@ -97,24 +103,24 @@ def describe_judged(result: JudgeResult | PairResult) -> tuple[str, str, str]:
 
 
 def list_answered(labels: Sequence[Label], rater: str, cases: Iterable[str]) -> list[AnsweredCase]:
-    """List the cases that a rater has labelled, those on which others said something else first."""
-    by_case: dict[str, list[Label]] = {}
+    """List the cases that a rater has labelled, with everybody's labels; cases on which others differ come first."""
+    labels_by_case: dict[str, list[Label]] = {}
     for label in labels:
         if label.kind in ("person", "adjudication"):
-            by_case.setdefault(label.case, []).append(label)
+            labels_by_case.setdefault(label.case, []).append(label)
     rows = []
     for case in cases:
-        case_labels = by_case.get(case, [])
-        mine = [label for label in case_labels if label.rater == rater and label.kind == "person"]
-        others = [label for label in case_labels if label not in mine]
-        answers = {label.criterion: label.value for label in mine}
-        differs = any(label.criterion in answers and label.value != answers[label.criterion] for label in others)
-        rows.append(AnsweredCase(case=case, mine=tuple(mine), others=tuple(others), differs=differs))
+        case_labels = labels_by_case.get(case, [])
+        own_labels = [label for label in case_labels if label.rater == rater and label.kind == "person"]
+        others = [label for label in case_labels if label not in own_labels]
+        own_values = {label.criterion: label.value for label in own_labels}
+        differs = any(label.criterion in own_values and label.value != own_values[label.criterion] for label in others)
+        rows.append(AnsweredCase(case=case, mine=tuple(own_labels), others=tuple(others), differs=differs))
     return sorted(rows, key=lambda row: not row.differs)
 
 
-def explain_none(progress: LabelProgress) -> str:
-    """Explain why there is no case to label."""
+def explain_no_case(progress: LabelProgress) -> str:
+    """Explain why there is no case to label for a rater."""
     if progress.total == 0:
         return "There is no case to label."
     left = progress.total - progress.complete
@@ -123,8 +129,8 @@ def explain_none(progress: LabelProgress) -> str:
     return "Nothing is left: every case has its labels."
 
 
-def find_to_go(progress: LabelProgress) -> float | None:
-    """Compute the seconds that one's cases take at one's pace."""
+def estimate_seconds_left(progress: LabelProgress) -> float | None:
+    """Estimate the seconds that a rater's remaining cases take at their pace; ``None`` if the pace is not known."""
     if progress.seconds_per_answer is None:
         return None
     return max(0, progress.total - progress.mine) * progress.seconds_per_answer

@@ -21,17 +21,17 @@ from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.labels.source import find_store
 from adjudge.labels.task import LabelTask, UndoneAnswer
 from adjudge.server.api.labels import name_rater
-from adjudge.server.blind_cases import note_earlier, note_read
+from adjudge.server.blind_cases import note_earlier_read, note_read
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.label_view import (
+    ANSWER_SIDES,
     ANSWERS,
-    SIDES,
     LabelledRun,
     asks_about_call,
-    describe_last,
     describe_question,
-    explain_none,
-    find_to_go,
+    describe_undoable_answer,
+    estimate_seconds_left,
+    explain_no_case,
     list_answered,
 )
 from adjudge.server.pages.opened_query import OpenedQuery
@@ -49,17 +49,19 @@ Labelling = Annotated[Caller, Depends(require("label"))]
 
 Settling = Annotated[Caller, Depends(require("adjudicate"))]
 
-Either = Annotated[Caller, Depends(require("label", "adjudicate"))]
+LabellingOrSettling = Annotated[Caller, Depends(require("label", "adjudicate"))]
 
 _MOST_COUNTED = 8
 """Runs whose progress is looked up for the list: each takes its file of labels being opened."""
 
 _MOST_OPEN = 20
+"""Open differences that are listed beside the one that is shown."""
 
 _MOST_OTHERS = 500
+"""Labelled cases of a rater that are listed with everybody's labels: the last ones."""
 
-SILENT = "rubric silent: "
-"""The beginning of a comment that says that the rubric does not say; measuring sorts the case by it."""
+RUBRIC_SILENT_PREFIX = "rubric silent: "
+"""The beginning of a comment on a case that the rubric does not decide; measuring groups the case by it."""
 
 
 class AnswerForm(BaseModel):
@@ -95,13 +97,13 @@ class SettleForm(AnswerForm):
 # ---------------------------------------------------------------- the runs
 
 
-async def view_runs(state: CurrentState, caller: Either) -> Context:
+async def view_runs(state: CurrentState, caller: LabellingOrSettling) -> Context:
     """List the runs that can be labelled, the newest first."""
     folders = (await asyncio.to_thread(scan_folder, state.run_folder)).values()
     rows: list[LabelledRun] = []
     counted = 0
     for folder in folders:
-        # Looking must not begin a file of labels, and so draw an order, for a run that nobody labels.
+        # Opening a queue would begin a file of labels and draw an order of cases, which a mere look must not do.
         started = await asyncio.to_thread(find_store(folder).is_file)
         row = LabelledRun(name=folder.name, started=started)
         if started and counted < _MOST_COUNTED and caller.rater is not None:
@@ -119,20 +121,23 @@ async def view_runs(state: CurrentState, caller: Either) -> Context:
 
 
 async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) -> LabelledRun:
-    """Count what is labelled of a run and what is left for the caller, as far as they may know it."""
+    """Add to a row how much of a run is labelled, what is left for the caller, and how many labels differ.
+
+    The number of differences is left out for somebody who still labels cases of the run that others label too.
+    """
     rater, settles = name_rater(caller), caller.may("adjudicate")
 
     def count(queue: LabelQueue) -> LabelledRun:
+        """Read the counts from the queue of the run."""
         progress = queue.progress(rater)
-        # Somebody who is labelling would read from the number what another said of the case before.
-        busy = caller.may("label") and progress.mine > 0 and progress.complete < progress.total
-        may_show = settles and not (busy and progress.per_case > 1)
+        # Somebody who still labels would see from the number whether another person agreed on their last case.
+        is_labelling = caller.may("label") and progress.mine > 0 and progress.complete < progress.total
+        may_show = settles and not (is_labelling and progress.per_case > 1)
         if may_show:
             queue.note_shown(rater)
         left = queue.count_left(rater)
-        return replace(
-            row, progress=progress, left=left, differences=len(queue.list_differences()) if may_show else None
-        )
+        differences = len(queue.list_differences()) if may_show else None
+        return replace(row, progress=progress, left=left, differences=differences)
 
     try:
         return await state.use_queue(row.name, count)
@@ -146,19 +151,20 @@ async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) ->
 async def view_case(
     run: str, state: CurrentState, caller: Labelling, shown: Annotated[OpenedQuery, Query()]
 ) -> Context:
-    """Show the next case for somebody, with nothing of the judge and of others."""
+    """Show the next case to label, without anything that the judge or other people said of it."""
     rater, settles = name_rater(caller), caller.may("adjudicate")
 
     def show(queue: LabelQueue) -> Context:
         """Take the next task, and make what the page shows of it."""
         task = _find_task(queue, rater, caller.identity)
         progress = queue.progress(rater)
-        # From one label to the next, the agreement would say what others said of the case before, and so would a rate
-        # that their labels are in: answer, look how it moved, undo.
-        alone = progress.per_case == 1
+        # While somebody labels, they are not shown figures made of other people's labels: they could answer a case, see
+        # how the figure moves, and undo their answer. So agreement comes only at the end, and a live estimate before it
+        # only if each case is labelled by one person.
+        has_one_label_per_case = progress.per_case == 1
         agreement = queue.show_agreement(rater) if task is None else None
-        if task is not None and alone:
-            queue.note_shown(rater)  # the rate moves where two answered one case all the same
+        if task is not None and has_one_label_per_case:
+            queue.note_shown(rater)  # two people may have answered a case all the same, so the estimate counts as shown
         last = queue.find_undoable(rater, session=caller.identity)
         is_call = task is not None and _is_about_call(task)
         return {
@@ -167,13 +173,13 @@ async def view_case(
             "is_call": is_call,
             "opened": shown.read(f"/labels/{quote_segment(run)}"),
             "question": "" if task is None else describe_question(task, is_call=is_call),
-            "why_none": "" if task is not None else explain_none(progress),
+            "why_none": "" if task is not None else explain_no_case(progress),
             "progress": progress,
-            "to_go": find_to_go(progress),
-            "live": estimate_live(queue) if task is None or alone else None,
-            # Kept back while others' labels, which are in it, are of cases that one still labels.
-            "is_live_later": task is not None and not alone,
-            "last": describe_last(
+            "to_go": estimate_seconds_left(progress),
+            "live": estimate_live(queue) if task is None or has_one_label_per_case else None,
+            # The live estimate is shown once this rater has labelled all cases.
+            "is_live_later": task is not None and not has_one_label_per_case,
+            "last": describe_undoable_answer(
                 last, is_pair=task is not None and task.is_pair, is_call=_was_about_call(queue, rater, last)
             ),
             "agreement": agreement,
@@ -186,16 +192,19 @@ async def view_case(
 
 
 def _is_about_call(task: LabelTask) -> bool:
+    """Return whether a task asks for a label of a tool call as a whole."""
     return asks_about_call(task.parts, None if task.criterion is None else task.criterion.name)
 
 
 def _was_about_call(queue: LabelQueue, rater: str, last: UndoneAnswer | None) -> bool:
+    """Return whether the last answer is a label of a tool call as a whole."""
     if last is None or last.label is None:
         return False
     return asks_about_call(queue.read_parts(rater, last.case), last.label.criterion)
 
 
 def _find_task(queue: LabelQueue, rater: str, session: str) -> LabelTask | None:
+    """Take the next task of a rater from the queue; the ones that they skipped come last."""
     task = queue.next(rater, session=session)
     return task if task is not None else queue.next(rater, session=session, skipped=True)
 
@@ -207,7 +216,7 @@ async def take_answer(
     """Keep an answer, or put the case off, and go on to the next."""
     rater = name_rater(caller)
 
-    def keep(queue: LabelQueue) -> None:
+    def store_answer(queue: LabelQueue) -> None:
         """Write the label, or skip the task."""
         if form.label == "skip":
             queue.skip(rater, form.case, session=caller.identity)
@@ -224,8 +233,8 @@ async def take_answer(
         )
 
     try:
-        await note_earlier(state, rater, run, form.case)
-        await state.use_queue(run, keep)
+        await note_earlier_read(state, rater, run, form.case)
+        await state.use_queue(run, store_answer)
     except Problem as problem:
         context = await view_case(run, state, caller, OpenedQuery()) | {
             "error": str(problem.detail),
@@ -246,7 +255,10 @@ async def undo_answer(run: str, state: CurrentState, caller: Labelling) -> Respo
 async def view_others(
     run: str, state: CurrentState, caller: Labelling, shown: Annotated[OthersQuery, Query()]
 ) -> Context:
-    """Show everybody's labels of a case that one has labelled; labelling it again is not blind any more."""
+    """Show everybody's labels of a case that the rater has labelled; if they label it again, that is not blind.
+
+    Without a case, list all that the rater has labelled.
+    """
     rater, case = name_rater(caller), shown.case
 
     def show(queue: LabelQueue) -> Context:
@@ -256,7 +268,7 @@ async def view_others(
             opened = shown.read(f"/labels/{quote_segment(run)}/others", ("case", case))
             return {"run": run, "case": case, "texts": texts, "labels": labels, "opened": opened}
         cases = queue.list_answered(rater)
-        queue.show_agreement(rater)  # remembers that the rater was shown this
+        queue.show_agreement(rater)  # called because it records that the rater was shown other people's labels
         rows = list_answered(tuple(queue.labels()), rater, cases[-_MOST_OTHERS:])
         return {"run": run, "case": None, "cases": rows}
 
@@ -284,7 +296,7 @@ async def view_differences(
     def show(queue: LabelQueue) -> Context:
         """Take the difference to settle, and make what the page shows of it."""
         task = queue.next_difference(rater, blind=not verdict, session=caller.identity, case=case, criterion=criterion)
-        left = queue.list_differences()
+        open_differences = queue.list_differences()
         shown = None if task is None else (task.case, None if task.criterion is None else task.criterion.name)
         return {
             "run": run,
@@ -292,8 +304,10 @@ async def view_differences(
             "is_call": task is not None and _is_about_call(task),
             "shows_judge": verdict,
             "opened": opened,
-            "others": [truth for truth in left if (truth.case, truth.criterion) != shown][:_MOST_OPEN],
-            "open": len(left),
+            "others": [
+                difference for difference in open_differences if (difference.case, difference.criterion) != shown
+            ][:_MOST_OPEN],
+            "open": len(open_differences),
             "agreement": queue.show_agreement(rater),
             "error": "",
             "typed": "",
@@ -301,8 +315,8 @@ async def view_differences(
 
     context = await state.use_queue(run, show)
     if verdict and isinstance(context["task"], LabelTask):
-        # The queue noted that this rater saw the verdicts in this run. Note it for the other runs of the data set too,
-        # in which the same rater may have to label the case.
+        # The queue has recorded that this rater saw the verdicts in this run. Record it for the other runs of the data
+        # set too, in which the same rater may have to label the case.
         await note_read(request, caller, run, [context["task"].case])
     return context
 
@@ -314,7 +328,7 @@ async def adjudicate_difference(
     """Settle a difference, or leave it open, and go on."""
     rater = name_rater(caller)
 
-    def keep(queue: LabelQueue) -> None:
+    def store_answer(queue: LabelQueue) -> None:
         """Write the settled value, or skip the difference."""
         if form.label == "skip":
             queue.skip_difference(rater, form.case, session=caller.identity)
@@ -324,7 +338,7 @@ async def adjudicate_difference(
             form, lambda: queue.next_difference(rater, session=caller.identity, case=form.case, criterion=criterion)
         )
         comment = form.comment.strip()
-        full_comment = f"{SILENT}{comment}".strip() if form.silent else comment
+        full_comment = f"{RUBRIC_SILENT_PREFIX}{comment}".strip() if form.silent else comment
         queue.adjudicate(
             rater,
             form.case,
@@ -336,11 +350,11 @@ async def adjudicate_difference(
         )
 
     try:
-        await note_earlier(state, rater, run, form.case)
-        await state.use_queue(run, keep)
+        await note_earlier_read(state, rater, run, form.case)
+        await state.use_queue(run, store_answer)
     except Problem as problem:
-        shown = {"case": form.case, "criterion": form.criterion or None}
-        context = await view_differences(request, run, state, caller, DifferencesQuery(**shown)) | {
+        query = DifferencesQuery(case=form.case, criterion=form.criterion or None)
+        context = await view_differences(request, run, state, caller, query) | {
             "error": str(problem.detail),
             "typed": form.comment,
         }
@@ -357,9 +371,10 @@ async def undo_settlement(run: str, state: CurrentState, caller: Settling) -> Re
 
 
 def _read_value(form: AnswerForm, find_task: Callable[[], LabelTask | None]) -> bool | str:
-    """Read the value of an answer. A side of a pair is named by its place, which only the case that is shown knows.
+    """Read the value of the label in a form.
 
-    Raises ``UsageError`` where another pair is shown now.
+    For a pair, the form says on which side of the page the better answer was. ``find_task`` returns the task that is
+    shown now, which knows which answer is on which side. Raises ``UsageError`` if it is of another pair.
     """
     if form.label in ANSWERS:
         return ANSWERS[form.label]
@@ -368,7 +383,7 @@ def _read_value(form: AnswerForm, find_task: Callable[[], LabelTask | None]) -> 
     task = find_task()
     if task is None or task.case != form.case or not task.is_pair:
         raise UsageError("this is not the pair that you have now, so nothing was recorded; look at the one below")
-    return task.name_shown("first" if SIDES[form.label] == "first" else "second")
+    return task.name_shown("first" if ANSWER_SIDES[form.label] == "first" else "second")
 
 
 add_page(router, "/labels", view_runs, template="labels.html", scope=("label", "adjudicate"))

@@ -1,4 +1,4 @@
-"""``/ledger``: the check that the record is as it was written, and one entry with all that it says."""
+"""``/ledger``: checking that the ledger was not changed, and ``/ledger/{seq}``: one entry with all that it says."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Reader = Annotated[Caller, Depends(require("read", decides_nothing=True))]
 
 
 async def view_ledger(request: Request, state: CurrentState) -> Context:
-    """Show the head, and what the last check found."""
+    """Show the head of the ledger, and what the last check found."""
     genesis = (await state.ledger.read(1)).payload or {}
     return {
         "head": await state.ledger.head(),
@@ -39,16 +39,16 @@ async def view_ledger(request: Request, state: CurrentState) -> Context:
 
 @router.post("/ledger/verify", include_in_schema=False)
 async def verify_ledger(request: Request, state: CurrentState, _caller: Reader) -> Response:
-    """Check every entry, keep the verification for the page, and go back to it."""
-    begun = get_now()
+    """Check every entry of the ledger, keep the result in the application's state for all pages, and go back."""
+    start = get_now()
     verification = await verify_listed(state.ledger, await state.ledger.verify())
-    now = get_now()
-    request.app.state.ledger_checked = Checked(verification=verification, at=now, seconds=(now - begun).total_seconds())
+    end = get_now()
+    request.app.state.ledger_checked = Checked(verification=verification, at=end, seconds=(end - start).total_seconds())
     return redirect("/ledger")
 
 
 async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> Context:
-    """Show one entry by its place."""
+    """Show the entry of the ledger with this number."""
     try:
         entry = await state.ledger.read(seq)
     except UsageError:

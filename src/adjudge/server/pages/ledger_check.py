@@ -1,4 +1,4 @@
-"""The last check of the whole ledger by this server: what every page says of it at its side."""
+"""The result of this server's last check of the whole ledger, which every page shows in its navigation."""
 
 from __future__ import annotations
 

@@ -28,20 +28,20 @@ STATES = {
 
 
 async def view_monitors(state: CurrentState, caller: AnyCaller) -> Context:
-    """Show what the audits of each gate show that the caller may see, what is worst first."""
+    """Show the monitor of each gate that the caller may see, the worst verdict first."""
     monitors = await read_monitors(state, caller.permissions.gates)
     return {"monitors": monitors, "states": STATES, "answers": caller.may("approve") and caller.approver is not None}
 
 
 async def read_monitors(state: ServerState, gates: Collection[str] | None) -> list[Monitor]:
-    """Read what the audits of these gates show, or of all with ``None``; what is worst comes first."""
+    """Read the monitors of these gates, or of all with ``None``: what their audits show; the worst verdict first."""
     monitors = [await _read_monitor(state, gate) for gate in await _list_gates(state) if gates is None or gate in gates]
-    order = list(STATES)
-    return sorted(monitors, key=lambda monitor: (-order.index(monitor.verdict), monitor.gate))
+    verdicts = list(STATES)  # from the best to the worst
+    return sorted(monitors, key=lambda monitor: (-verdicts.index(monitor.verdict), monitor.gate))
 
 
 async def _list_gates(state: ServerState) -> list[str]:
-    """List the gates that have audits in the ledger, and those that are to have some."""
+    """List the gates that have audits in the ledger, and those whose configuration asks for audits."""
     configured = {name for name, gate in state.gates.items() if gate.audit is not None}
     try:
         return sorted(configured.union(await list_audited(state.ledger)))
@@ -50,9 +50,10 @@ async def _list_gates(state: ServerState) -> list[str]:
 
 
 async def _read_monitor(state: ServerState, name: str) -> Monitor:
-    """Read what the audits of one gate show."""
+    """Read the monitor of one gate."""
     gate = state.gates.get(name)
-    # Of a gate of its own, the server reads only what is new.
+    # A gate of this server's configuration remembers its monitor, and reads only new entries. The audits of any other
+    # gate are read from the beginning.
     if gate is None or gate.audit is None:
         return await read_monitor(state.ledger, name)
     return await gate.read_monitor()

@@ -35,8 +35,8 @@ router = APIRouter()
 
 PERIODS = {"7d": 7, "14d": 14, "30d": 30, "90d": 90}
 
-_MORE_UNDECIDED = 0.03
-"""By how much the share of undecided ones has to rise over its earlier share to be mentioned."""
+_LEAST_RISE = 0.03
+"""The rise of the share of undecided judgements, over that of the period before, above which it is mentioned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,10 @@ class Figures:
         return Share(count=self.counts[state], of=self.number)
 
     def find_change(self, earlier: Figures, state: str) -> float | None:
-        """Return by how many points a share is above that of an earlier period; ``None`` where nothing was before."""
+        """Return by how many percentage points a state's share has risen since an earlier period.
+
+        ``None`` if either period has no judgements.
+        """
         rate, before = self.share(state).rate, earlier.share(state).rate
         return None if rate is None or before is None else 100 * (rate - before)
 
@@ -79,7 +82,7 @@ class GateFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Something that waits for somebody; the pages know it from requests, figures and the check of the ledger alike."""
+    """Something that needs a person: waiting requests, a monitor's alarm, a gate, or a changed ledger."""
 
     state: str
     word: str
@@ -95,8 +98,9 @@ async def view_overview(
     period: Annotated[str, Query(max_length=10)] = "14d",
 ) -> Context:
     """Show how decisions ended in a period."""
-    chosen, now = choose_word(period, PERIODS, "14d"), get_now()
-    days, first = PERIODS[chosen], _find_first_day(chosen, now)
+    period_name, now = choose_word(period, PERIODS, "14d"), get_now()
+    days, first = PERIODS[period_name], _find_first_day(period_name, now)
+    # The results of as many days before are read too, to compare the period with.
     since = first - timedelta(days=days)
     results = await tally_results(state.ledger, gates=caller.permissions.gates, since=since, first=first)
     begin = first.date().isoformat()
@@ -107,7 +111,7 @@ async def view_overview(
         for gate in sorted({tally.gate for tally in current if tally.gate})
     ]
     return {
-        "period": chosen,
+        "period": period_name,
         "days": days,
         "begin": first,
         "end": now,
@@ -126,6 +130,7 @@ def _find_first_day(period: str, now: datetime) -> datetime:
 
 
 def _sum_tallies(tallies: Sequence[Tally], times: Times) -> Figures:
+    """Sum up tallies. ``times`` are the percentiles of their durations, which cannot be summed."""
     return Figures(
         counts={state: sum(tally.number for tally in tallies if tally.state == state) for state in STATES},
         times=times,
@@ -138,19 +143,20 @@ def _sum_tallies(tallies: Sequence[Tally], times: Times) -> Figures:
 def _list_days(
     tallies: Sequence[Tally], first: datetime, days: int, times: Mapping[str, Times]
 ) -> list[tuple[datetime, Figures]]:
-    """List the figures of so many days from the first one on, also of days without any judgement."""
-    by_day: dict[str, list[Tally]] = {}
+    """List each of ``days`` days from the first one on with its figures, also days without any judgement."""
+    tallies_by_day: dict[str, list[Tally]] = {}
     for tally in tallies:
-        by_day.setdefault(tally.day, []).append(tally)
-    dates = [first + timedelta(days=place) for place in range(days)]
-    names = [day.date().isoformat() for day in dates]
-    return [
-        (day, _sum_tallies(by_day.get(name, ()), times.get(name, Times())))
-        for day, name in zip(dates, names, strict=True)
-    ]
+        tallies_by_day.setdefault(tally.day, []).append(tally)
+    rows = []
+    for number in range(days):
+        day = first + timedelta(days=number)
+        name = day.date().isoformat()
+        rows.append((day, _sum_tallies(tallies_by_day.get(name, ()), times.get(name, Times()))))
+    return rows
 
 
 def _make_gate_figures(gate: str, tallies: Sequence[Tally], earlier: Sequence[Tally], times: Times) -> GateFigures:
+    """Make the figures of one gate from the tallies of all gates, of this period and of the one before."""
     current = [tally for tally in tallies if tally.gate == gate]
     return GateFigures(
         gate=gate,
@@ -163,10 +169,10 @@ def _make_gate_figures(gate: str, tallies: Sequence[Tally], earlier: Sequence[Ta
 async def _list_needs(
     request: Request, state: ServerState, caller: Caller, gates: Sequence[GateFigures], now: datetime
 ) -> list[Need]:
-    """List what needs somebody: requests, alarms, gates that cannot decide, and a ledger that was changed."""
-    needs = await _find_waiting(state, caller, now)
-    needs += await _find_alarms(state, caller)
-    needs += _find_undecided(gates)
+    """List what needs a person: waiting requests, alarms, gates with more undecided, and a ledger that was changed."""
+    needs = await _make_needs_of_requests(state, caller, now)
+    needs += await _make_needs_of_monitors(state, caller)
+    needs += _make_needs_of_gates(gates)
     checked: Checked | None = getattr(request.app.state, "ledger_checked", None)
     if checked is not None and not checked.verification.valid:
         needs.append(
@@ -181,8 +187,8 @@ async def _list_needs(
     return needs
 
 
-async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
-    """Return one need for all requests that wait, or none; requests that are over are closed before the count."""
+async def _make_needs_of_requests(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
+    """Make one need for all requests that wait for a person, or none. Expired requests are closed first."""
     await state.approvals.close_due(most=MOST_CLOSED)
     waiting, end = await state.approvals.count_queue(QueueReader(gates=caller.permissions.gates))
     if not waiting:
@@ -193,8 +199,8 @@ async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> li
     return [Need(state="held", word=word, say=say, path="/approvals", link="Open the queue")]
 
 
-async def _find_alarms(state: ServerState, caller: Caller) -> list[Need]:
-    """List a need for each monitor of the caller's gates that says more than ``quiet`` or ``too few labels``."""
+async def _make_needs_of_monitors(state: ServerState, caller: Caller) -> list[Need]:
+    """Make a need for each monitor of the caller's gates with a verdict that a person should look at."""
     monitors = await read_monitors(state, caller.permissions.gates)
     return [
         Need(
@@ -210,24 +216,27 @@ async def _find_alarms(state: ServerState, caller: Caller) -> list[Need]:
 
 
 def _explain_alarm(monitor: Monitor) -> str:
-    """Say what people found if that is the reason, else what to do."""
+    """Write what people found if the verdict is an alarm, else what to do."""
     if monitor.verdict == "alarm":
         return f"{monitor.bad:,} of {monitor.labels:,} audits should have been stopped."
     return f"{monitor.advice[:1].upper()}{monitor.advice[1:]}."
 
 
-def _find_undecided(gates: Sequence[GateFigures]) -> list[Need]:
-    """List a need for each gate whose share of undecided ones rose by more than ``_MORE_UNDECIDED``, not by chance."""
+def _make_needs_of_gates(gates: Sequence[GateFigures]) -> list[Need]:
+    """Make a need for each gate whose share of undecided judgements rose by more than ``_LEAST_RISE``.
+
+    A rise that may be chance is left out.
+    """
     needs = []
     for gate in gates:
         share, before = gate.figures.share("undecided"), gate.earlier.share("undecided").rate
         if before is None or share.rate is None or share.interval is None:
             continue
         lower_limit, _ = share.interval
-        # Only where it is more than chance: even the lower limit is above what it was before.
+        # It is more than chance only if even the lower limit of the share is above the share before.
         if lower_limit <= before:
             continue
-        if share.rate - before > _MORE_UNDECIDED:
+        if share.rate - before > _LEAST_RISE:
             say = f"{format_rate(before)} in the period before, {format_rate(share.rate)} in this one."
             path = f"/results?{urlencode({'gate': gate.gate, 'outcome': 'undecided', 'when': 'all'})}"
             word = f"{gate.gate}: more undecided"

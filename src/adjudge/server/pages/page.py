@@ -43,23 +43,24 @@ def add_page(
     scope: PermissionScope | tuple[PermissionScope, ...],
     by_gate: bool = False,
 ) -> None:
-    """Serve a view at ``path`` as HTML.
+    """Serve a view at ``path`` as an HTML page.
 
-    ``scope`` is what a caller needs, one of them where there are several. Without a session, the page leads to the
-    sign-in. ``by_gate`` opens it to callers that are limited to gates, to whom the view shows what is of those alone.
+    A caller needs ``scope``, or one of several; without a session, the browser is led to the sign-in. ``by_gate`` opens
+    the page to callers that are limited to gates; the view then has to leave out what is not of their gates.
     """
-    # Parameters with defaults: in an annotation, the framework could not find names of this function.
+    # Given as default values: in an annotation, FastAPI could not find these local names.
     allowed: Any = Depends(require(*((scope,) if isinstance(scope, str) else scope), by_gate=by_gate))
     provided: Any = Depends(view)
 
     async def show(request: Request, caller: Caller = allowed, context: Context = provided) -> Response:
+        """Answer with the template, filled with the context that the view made."""
         return await show_page(request, template, context, caller=caller)
 
     router.add_api_route(path, show, methods=["GET"], include_in_schema=False)
 
 
 def send_text(text: str, name: str) -> Response:
-    """Send a text that was judged as a file, byte for byte. Sent as a page, HTML in it would run."""
+    """Send a text that was judged as a file to save, byte for byte. Shown as a page, HTML in it would run."""
     headers = {"content-disposition": f'attachment; filename="{name}.txt"'}
     return Response(text.encode(errors="surrogatepass"), media_type="application/octet-stream", headers=headers)
 
@@ -67,13 +68,13 @@ def send_text(text: str, name: str) -> Response:
 async def show_page(
     request: Request, template: str, context: Mapping[str, object], *, caller: Caller | None, status: int = 200
 ) -> HTMLResponse:
-    """Fill a template with a context, and count beside it what waits for the caller, as on every page."""
+    """Answer with a template filled with a context, and with how much waits for the caller in the navigation."""
     waiting: Mapping[str, int] = {}
     state = get_page_state(request)
     if caller is not None and isinstance(state, ServerState):
-        with suppress(AdjudgeError):  # the page of an error is shown all the same, whatever does not answer
+        with suppress(AdjudgeError):  # so that the page of an error is shown even if the store has failed
             waiting = await count_waiting(state, caller)
-    # In a thread: a page may show megabytes that somebody else wrote, and gates must go on answering meanwhile.
+    # In a thread, because a page may show megabytes of content, and gates must be answered meanwhile.
     return await asyncio.to_thread(
         render_page, request, template, context, caller=caller, status=status, waiting=waiting
     )
@@ -91,7 +92,7 @@ def render_page(
     """Fill a template with a context.
 
     The template also gets ``caller`` (``None`` before the sign-in), ``csrf_token`` (for the hidden field of that name,
-    which every form needs) and ``shell``. ``waiting`` says by path how many wait there.
+    which every form needs) and ``shell``. ``waiting`` has the numbers of the navigation, by the path of the page.
     """
     shell = make_shell(request, caller, waiting=waiting)
     values: Context = {"caller": caller, "csrf_token": shell.csrf, "shell": shell}
@@ -99,7 +100,7 @@ def render_page(
 
 
 def redirect(path: str) -> RedirectResponse:
-    """Answer a form that was taken: go on here, by GET, so that reloading sends nothing again."""
+    """Redirect to a path of this server by GET, after a form was accepted, so that reloading does not send it again."""
     return RedirectResponse(find_local_path(path), status_code=303)
 
 
@@ -107,6 +108,7 @@ def find_local_path(path: str | None, default: str = "/") -> str:
     """Return a path of this server, or the default in place of anything that could lead elsewhere."""
     if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
         return default
+    # Browsers drop some control characters, and take a backslash for a slash: both could lead to another host.
     if any(ord(char) <= 32 or ord(char) == 127 or char == "\\" for char in path):
         return default
     try:
@@ -117,12 +119,12 @@ def find_local_path(path: str | None, default: str = "/") -> str:
 
 
 def find_way_back(request: Request) -> str:
-    """Find the page of this server on which a form was, as far as the browser says; else the first page."""
+    """Find the path of the page that a form was sent from, by the header ``Referer``; ``/`` if it is not known."""
     try:
         referrer = urlsplit(request.headers.get("referer", "/"))
     except ValueError:
         return "/"
-    # Its path alone: whatever host it names, the way back is on this one.
+    # Only its path and query: whatever host the header names, the redirect stays on this server.
     return find_local_path(add_query(referrer.path, referrer.query))
 
 
@@ -137,7 +139,7 @@ def add_query(path: str, query: str) -> str:
 
 
 def name_signin(path: str) -> str:
-    """Make the address of the sign-in that goes on to a path."""
+    """Make the address of the sign-in that leads on to a path afterwards."""
     return f"{SIGN_IN}?next={quote(path)}"
 
 

@@ -1,4 +1,4 @@
-"""Lists of 50 a page, with what narrows and orders them in the address."""
+"""Lists of 50 rows a page, whose filters, order and page number are in the query of the address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Number = Annotated[int, Query(ge=1, lt=2**31)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage(Generic[T]):
-    """A page of a list, with the addresses of those beside it, which keep the filters."""
+    """A page of a list, with the addresses of the pages before and after it, which keep the filters."""
 
     rows: Sequence[T]
     first: int
@@ -41,8 +41,11 @@ class ListPage(Generic[T]):
 
 
 def cut_page(rows: Sequence[T], number: int, link: Callable[[int], str]) -> ListPage[T]:
-    """Cut the page of this number, from 1; beyond the last it is the last."""
-    pages = max(-(-len(rows) // ON_PAGE), 1)
+    """Cut out the page of this number, from 1; a number beyond the last page gives the last page.
+
+    ``link`` makes the address of the page of a number.
+    """
+    pages = max(-(-len(rows) // ON_PAGE), 1)  # rounded up
     number = min(number, pages)
     start = (number - 1) * ON_PAGE
     return ListPage(
@@ -55,11 +58,14 @@ def cut_page(rows: Sequence[T], number: int, link: Callable[[int], str]) -> List
 
 
 def choose_word(word: str, known: Iterable[S], default: S) -> S:
-    """Return a word of an address if it is known, and else the default: an old or mistyped link leads to a list too."""
-    return next((one for one in known if one == word), default)
+    """Return a word of an address if it is known, else the default, so that an old or mistyped link leads to a list."""
+    return next((known_word for known_word in known if known_word == word), default)
 
 
-def write_address(path: str, values: Mapping[str, object], place: str = "") -> str:
-    """Write an address with a query of the values that are not empty."""
+def write_address(path: str, values: Mapping[str, object], fragment: str = "") -> str:
+    """Write an address with a query of the values that are not empty, and with ``#fragment`` if there is one.
+
+    The value 1 is left out too: it is the number of the first page, which is the default.
+    """
     query = urlencode({name: str(value) for name, value in values.items() if value not in ("", None, False, 1)})
-    return path + (f"?{query}" if query else "") + (f"#{place}" if place else "")
+    return path + (f"?{query}" if query else "") + (f"#{fragment}" if fragment else "")

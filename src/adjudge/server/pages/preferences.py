@@ -1,4 +1,4 @@
-"""Preferences of a person: colours, keys and the zone of times. Kept in a cookie, for nobody else's eyes."""
+"""A person's preferences for colours, keys and the zone of times, each stored in a cookie of the browser."""
 
 from __future__ import annotations
 
@@ -40,30 +40,31 @@ Person = Annotated[Caller, Depends(require(decides_nothing=True))]
 
 
 @router.post("/theme", include_in_schema=False)
-async def keep_theme(
+async def store_theme(
     request: Request, state: CurrentPageState, _: Person, form: Annotated[ThemeForm, Form()]
 ) -> Response:
-    """Keep the colours and go back to the page."""
-    return _keep_preference(request, state, THEME, read_theme(form.theme))
+    """Store the choice of colours and go back to the page."""
+    return _store_preference(request, state, THEME, read_theme(form.theme))
 
 
 @router.post("/keyboard", include_in_schema=False)
-async def keep_keys(
+async def store_keys(
     request: Request, state: CurrentPageState, _: Person, form: Annotated[LettersForm, Form()]
 ) -> Response:
-    """Switch letters on or off and go back to the page."""
-    return _keep_preference(request, state, LETTERS, "off" if form.keys == "off" else "on")
+    """Store whether letters are shortcuts, and go back to the page."""
+    return _store_preference(request, state, LETTERS, "off" if form.keys == "off" else "on")
 
 
 @router.post("/times", include_in_schema=False)
-async def keep_times(
+async def store_times(
     request: Request, state: CurrentPageState, _: Person, form: Annotated[TimesForm, Form()]
 ) -> Response:
-    """Show times in UTC or in the zone of the browser, and go back to the page."""
-    return _keep_preference(request, state, TIMES, "utc" if form.times == "utc" else "local")
+    """Store whether times are shown in UTC or in the browser's zone, and go back to the page."""
+    return _store_preference(request, state, TIMES, "utc" if form.times == "utc" else "local")
 
 
-def _keep_preference(request: Request, state: CurrentPageState, name: str, value: str) -> Response:
+def _store_preference(request: Request, state: CurrentPageState, name: str, value: str) -> Response:
+    """Answer with a cookie that holds a preference, and go back to the page of the form."""
     response = redirect(find_way_back(request))
     set_cookie(response, name, value, state.settings, max_age=YEAR)
     return response

@@ -27,10 +27,10 @@ COOKIE = "read"
 
 _MOST_WINDOWS = 10_000
 
-_RANGE = re.compile(r"([a-z]{1,20}):([1-9][0-9]{0,4})-([1-9][0-9]{0,4})", re.ASCII)
+_RANGE_PATTERN = re.compile(r"([a-z]{1,20}):([1-9][0-9]{0,4})-([1-9][0-9]{0,4})", re.ASCII)
 
 
-def find_read(request: Request, caller: Caller, approval: Approval) -> ReadWindows:
+def find_read_windows(request: Request, caller: Caller, approval: Approval) -> ReadWindows:
     """Find the windows of a request's texts that this session was shown before."""
     text, _, signature = request.cookies.get(COOKIE, "").rpartition(".")
     if not text or caller.session is None:
@@ -38,42 +38,47 @@ def find_read(request: Request, caller: Caller, approval: Approval) -> ReadWindo
     expected = _sign(caller.session.csrf_token, approval, text)
     if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
         return {}
-    matches = [_RANGE.fullmatch(part) for part in text.split("_")]
-    read: dict[str, frozenset[int]] = {}
-    for name, first, last in (match.groups() for match in matches if match is not None):
+    read_windows: dict[str, frozenset[int]] = {}
+    for part in text.split("_"):
+        match = _RANGE_PATTERN.fullmatch(part)
+        if match is None:
+            continue
+        name, first, last = match.groups()
         windows = range(int(first), min(int(last), _MOST_WINDOWS) + 1)
-        read[name] = read.get(name, frozenset()) | frozenset(windows)
-    return read
+        read_windows[name] = read_windows.get(name, frozenset()) | frozenset(windows)
+    return read_windows
 
 
 def set_read_cookie(
     response: Response,
     caller: Caller,
     approval: Approval,
-    read: ReadWindows,
+    read_windows: ReadWindows,
     settings: ServerSettings,
     *,
     path: str = "/approvals",
 ) -> None:
-    """Keep in the browser which windows of a request's texts this session was shown, with those of before.
+    """Set the cookie that says which windows of a request's texts this session was shown, here and before.
 
-    ``path`` is the address below which its page is.
+    ``path`` is the address below which the page of the request is.
     """
-    if caller.session is None or not read:
+    if caller.session is None or not read_windows:
         return
-    text = "_".join(_write_ranges(read))
+    text = "_".join(_write_ranges(read_windows))
     value = f"{text}.{_sign(caller.session.csrf_token, approval, text)}"
     set_cookie(response, COOKIE, value, settings, path=f"{path}/{quote_segment(approval.id)}")
 
 
-def _write_ranges(read: Mapping[str, frozenset[int]]) -> Iterator[str]:
-    for name, windows in sorted(read.items()):
+def _write_ranges(read_windows: Mapping[str, frozenset[int]]) -> Iterator[str]:
+    """Yield the windows of each text as ranges of consecutive numbers, such as ``context:1-3``."""
+    for name, windows in sorted(read_windows.items()):
         for first in sorted(number for number in windows if number - 1 not in windows):
             last = next(number for number in range(first, _MOST_WINDOWS + 2) if number + 1 not in windows)
             yield f"{name}:{first}-{last}"
 
 
 def _sign(secret: str, approval: Approval, text: str) -> str:
-    # With the digest of all that is shown: of a request that was changed, nothing was shown.
+    """Sign the ranges of windows for one request, with the secret of a session."""
+    # The digest of all that is shown is signed too: if the request is changed, what was read before counts no more.
     message = f"windows that were read\n{approval.id}\n{digest_shown(approval)}\n{text}"
     return hmac.digest(secret.encode(), message.encode(errors="surrogatepass"), "sha256").hex()

@@ -1,9 +1,9 @@
-"""``/results/{id}``: one decision or judgement with its whole story, in the order in which it happened.
+"""``/results/{id}``: one decision or judgement with its history, in the order in which it happened.
 
-Steps that did not happen are absent. What the ledger holds only as a digest is said to be kept so, and never shown as
-if it were what somebody wrote.
+Steps that did not happen are absent. Where the ledger holds only the digest of a text, the page says so and does not
+show the digest as if it were the text.
 
-Which entries belong to the story is decided in ``server/entry_story.py`` (``load_story``).
+Which entries belong to the history is decided in ``server/entry_story.py`` (``load_story``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ router = APIRouter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalStep:
-    """The people who were asked, as the entries about a request tell: the ledger holds no approval."""
+    """The step of a history in which people were asked, made from the entries of the ledger about the request."""
 
     id: str
     state: str
@@ -58,25 +58,25 @@ class ApprovalStep:
 async def view_result(
     ident: str, state: CurrentState, caller: AnyCaller, shown: Annotated[OpenedQuery, Query()]
 ) -> Context:
-    """Tell the story of the decision or result with this id, or at this place of the ledger."""
+    """Show the history of the decision or result with this id, or with this number as an entry of the ledger."""
     story = await load_story(state, caller, ident)
     row = story.row
-    decision, result = _read_parts(story.last)
+    decision, result = _read_decision(story.last)
     approval = _make_approval_step(row.approval_id, story.entries)
     opened = shown.read(f"/results/{quote_segment(ident)}")
     # In a thread: a run and a context may be megabytes of somebody's text.
     texts = await asyncio.to_thread(_make_texts, story, result, opened)
     return {
         "row": row,
-        "word": _make_word(row),
-        "sentence": _make_sentence(row, approval, result),
+        "word": _describe_decision(row),
+        "sentence": _summarise_story(row, approval, result),
         "asked_at": story.last.at if result is None else result.created_at,
         "whole_path": opened.make_whole_link(),
         "kept": state.ledger.store_content,
         "result": result,
         "decision": decision,
         "effects": () if decision is None else list_effects(decision.metadata),
-        "policy": "" if decision is None else _find_policy(story.entries, decision),
+        "policy": "" if decision is None else _find_policy_detail(story.entries, decision),
         "approval": approval,
         "stopped": None if decision is None else await find_stopped_run(state, caller, decision.metadata),
         "entries": story.entries,
@@ -101,7 +101,7 @@ async def send_content(
 
 
 def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Context:
-    """Make what is shown of the content, and of what it was judged with."""
+    """Make the part of the context that shows the content, and the texts that it was judged with."""
     row, content = story.row, story.row.content
     quotations = () if result is None else list_quotations(result)
     findings = () if result is None else list_findings(result)
@@ -117,15 +117,15 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     }
 
 
-def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
+def _find_policy_detail(related: Sequence[Entry], decision: Decision) -> str:
+    """Find why the gate's policy held or decided the content: the detail of the pending decision, if it was held."""
     payloads = (entry.payload or {} for entry in related if entry.kind == "decision")
-    return next(
-        (str(payload.get("detail") or "") for payload in payloads if payload.get("pending") is True), decision.detail
-    )
+    pending_details = (str(payload.get("detail") or "") for payload in payloads if payload.get("pending") is True)
+    return next(pending_details, decision.detail)
 
 
-def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
-    """Read an entry as a decision and its result; an entry of a result alone has no decision (``None``).
+def _read_decision(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
+    """Read an entry as a decision and its result; the decision is ``None`` if the entry is of a result alone.
 
     Raises ``Problem`` (409) for one that cannot be read.
     """
@@ -140,12 +140,12 @@ def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
 
 
 def _make_title(row: RecordedResult) -> str:
-    # As on the page where people decide: what the program called it, else how the content or the reason begins.
+    """Make the title of the page from what is recorded: what the program called the content, or how it begins."""
     return row.about or (f"Decision of the gate {row.gate}" if row.gate else "A result")
 
 
-def _make_word(row: RecordedResult) -> str:
-    """Return in a few words how a decision ended, and by whom; for what is no decision, the outcome of the judge."""
+def _describe_decision(row: RecordedResult) -> str:
+    """Say in a few words how a decision ended, and who decided; for a result without a decision, its outcome."""
     if row.held:
         return "held for people"
     if row.allowed is None:
@@ -156,22 +156,26 @@ def _make_word(row: RecordedResult) -> str:
 
 
 def _describe_outcome(row: RecordedResult) -> str:
+    """Describe a judge's outcome, such as ``failed with 0.4, needs 0.7`` or ``undecided: timeout``."""
     text = str(row.outcome or "not judged")
-    score, needed = format_apart(row.score, row.threshold)
-    text += f" with {score}" if row.score is not None else f": {row.undecided_because}" if row.undecided_because else ""
-    return text + (f", needs {needed}" if row.threshold is not None else "")
+    score, threshold = format_apart(row.score, row.threshold)
+    if row.score is not None:
+        text += f" with {score}"
+    elif row.undecided_because:
+        text += f": {row.undecided_because}"
+    return text + (f", needs {threshold}" if row.threshold is not None else "")
 
 
-def _make_sentence(row: RecordedResult, approval: ApprovalStep | None, result: JudgeResult | None) -> str:
-    """Write the outcome of the judge or the rules, and the decision of people; never empty."""
-    judged = f"The judge {row.judge} said: {_describe_outcome(row)}." if row.outcome and row.judge else ""
+def _summarise_story(row: RecordedResult, approval: ApprovalStep | None, result: JudgeResult | None) -> str:
+    """Write in one or two sentences what the judge or the rules found, and what people decided; never empty."""
+    judged_text = f"The judge {row.judge} said: {_describe_outcome(row)}." if row.outcome and row.judge else ""
     if row.decided_by == "rule":
-        judged = f"{_name_rules(result)} No judge was asked."
-    people = ""
+        judged_text = f"{_name_rules(result)} No judge was asked."
+    people_text = ""
     if approval is not None:
-        names = [f"{act.name} {act.did}" for act in approval.acts]
-        people = f" People were asked: {', '.join(names) or 'nobody has answered yet'}."
-    return (judged + people).strip() or "Nothing was judged."
+        acts = [f"{act.name} {act.did}" for act in approval.acts]
+        people_text = f" People were asked: {', '.join(acts) or 'nobody has answered yet'}."
+    return (judged_text + people_text).strip() or "Nothing was judged."
 
 
 def _name_rules(result: JudgeResult | None) -> str:
@@ -180,12 +184,15 @@ def _name_rules(result: JudgeResult | None) -> str:
     failed = [rule for rule in rules if not rule.passed and rule.severity == "error"]
     if not failed:
         return f"{format_count(len(rules), 'rule')} passed it." if rules else "A rule decided."
-    named = [f"{rule.name}{f' ({message})' if (message := flatten(rule.message, 200)) else ''}" for rule in failed]
-    return f"The {'rule' if len(named) == 1 else 'rules'} {', '.join(named)} decided."
+    descriptions = []
+    for rule in failed:
+        message = flatten(rule.message, 200)
+        descriptions.append(f"{rule.name} ({message})" if message else rule.name)
+    return f"The {'rule' if len(descriptions) == 1 else 'rules'} {', '.join(descriptions)} decided."
 
 
 def _make_approval_step(ident: str | None, related: Sequence[Entry]) -> ApprovalStep | None:
-    """Make the step of the story in which people were asked; ``None`` if they were not."""
+    """Make the step of the history in which people were asked; ``None`` if they were not."""
     if ident is None:
         return None
     opened = next((entry for entry in related if entry.kind == "approval.requested"), None)

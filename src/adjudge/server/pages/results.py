@@ -61,7 +61,7 @@ async def view_results(
 
 
 def write_query(filters: ResultFilters, *, before: int | None = None) -> str:
-    """Write the query of an address with these filters, of results in front of a place if one is given."""
+    """Write the query of an address with these filters; with ``before``, only for results older than that entry."""
     texts = asdict(filters) | {"when": "" if filters.when == "week" else filters.when}
     return write_address("", {**texts, "before": before})
 

@@ -35,10 +35,10 @@ from adjudge.runs.item import RunItem, encode_result
 from adjudge.server.blind_cases import find_withheld, note_listed, note_read
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.case_lists import (
+    ComparedCaseFilters,
     ComparedFilters,
-    ComparedList,
+    RunCaseFilters,
     RunFilters,
-    RunList,
     link_case,
     load_comparison,
 )
@@ -64,8 +64,8 @@ MOST_COMPARED = 20_000
 _LARGEST_RESULT = 200_000
 """Bytes of a judgement that is shown word for word; of a larger one the texts are cut as in a report."""
 
-_LEAST_ALIKE = 0.3
-"""The share of equal words under which two answers are not compared word by word."""
+_LEAST_EQUAL_SHARE = 0.3
+"""The share of equal text below which two answers are shown without marks of what differs."""
 
 _MOST_CRITERIA = 5
 """Criteria with a column of their own in the table of runs."""
@@ -73,17 +73,20 @@ _MOST_CRITERIA = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseVisit:
-    """The request of an address: a case of a run, the list that its reader comes from, and what they may not see."""
+    """The parts of an address of this page: a case of a run, and the list that its reader comes from.
+
+    Also the cases whose verdicts this reader may not see.
+    """
 
     run: str
     id: str
     place: int
-    """The place of a case whose id is too long for an address; else -1."""
+    """The position in the run of a case whose id is too long for an address; else -1."""
     beside: str
     """A run whose answer is shown beside this one's."""
-    filters: RunList
-    compared: ComparedList
-    """That list is of a comparison if it names two runs."""
+    filters: RunCaseFilters
+    compared: ComparedCaseFilters
+    """The filters of the comparison that the reader comes from; they come from the list of one run if it names none."""
     withheld: frozenset[str]
     """The cases whose verdicts this reader is not shown."""
     opened: Opened
@@ -97,7 +100,7 @@ class CaseVisit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseInRun:
-    """The judgements that one run has of a case, read while the run is open: the page is drawn after it is closed."""
+    """The judgements of a case in one run. They are read while the run is open, and drawn after it is closed."""
 
     run: RunSummary
     shown: ShownCase
@@ -127,10 +130,15 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """The place of a case in the list that its reader comes from, which only the address tells."""
+    """The position of a case in the list that its reader comes from, with the cases before and after it.
+
+    The list is not stored: it is made anew from the filters in the address.
+    """
 
     words: str
+    """The position in words, such as ``3 of 20 in the list``."""
     back: str
+    """The address of the list."""
     previous: Neighbour | None = None
     following: Neighbour | None = None
 
@@ -159,12 +167,14 @@ async def show_case(
     for name in {compared.a, compared.b} - {run, ""}:
         withheld |= await find_withheld(request, caller, name)
     visit = _make_visit(run, shown, filters, compared, withheld)
-    context, case, walk = await asyncio.to_thread(_collect, state, visit)
-    # It says how long the list is that its reader comes from, and which cases are beside this one in it.
-    tells = compared.tells_verdicts if compared.a and compared.b else filters.is_narrowed
-    beside_it = [neighbour.case for neighbour in (walk.previous, walk.following) if neighbour is not None]
+    context, case, walk = await asyncio.to_thread(_collect_case_page, state, visit)
+    # The page says how long the list is that its reader comes from, and which cases are next to this one in it. That
+    # can tell verdicts as the list itself does.
+    tells_verdicts = compared.tells_verdicts if compared.a and compared.b else filters.is_narrowed
+    neighbours = [neighbour.case for neighbour in (walk.previous, walk.following) if neighbour is not None]
+    listed = neighbours if tells_verdicts else []
     for name in {run, compared.a, compared.b} - {""}:
-        await note_listed(request, caller, name, beside_it if tells else [], withheld=withheld, tells=tells)
+        await note_listed(request, caller, name, listed, withheld=withheld, tells_verdicts=tells_verdicts)
     if case in withheld:
         return await show_page(request, "case_withheld.html", context, caller=caller)
     await note_read(request, caller, run, [case], labels=True)
@@ -202,7 +212,7 @@ class LookForm(BaseModel):
 async def look_at_case(
     request: Request, run: str, caller: Annotated[Caller, Depends(require("label"))], form: Annotated[LookForm, Form()]
 ) -> Response:
-    """Remember that somebody chose to see a verdict before they labelled the case, and show it."""
+    """Record that somebody chose to see a verdict instead of labelling the case blind, and go back to its page."""
     await note_read(request, caller, run, [form.case], labels=True)
     return redirect(find_way_back(request))
 
@@ -211,9 +221,9 @@ async def look_at_case(
 
 
 def _make_visit(
-    run: str, shown: CaseQuery, filters: RunList, compared: ComparedList, withheld: frozenset[str]
+    run: str, shown: CaseQuery, filters: RunCaseFilters, compared: ComparedCaseFilters, withheld: frozenset[str]
 ) -> CaseVisit:
-    """Make the visit that an address asks for; what is opened keeps the case and the list in the address."""
+    """Make the visit from the parts of an address. Links that open more of a text keep the case and the list."""
     visit = CaseVisit(
         run=run,
         id=shown.id,
@@ -224,21 +234,25 @@ def _make_visit(
         withheld=withheld,
         opened=Opened(),
     )
-    others = {"beside": shown.beside, **visit.values}
-    kept = [(name, str(value)) for name, value in others.items() if value not in ("", None, False)]
-    return replace(visit, opened=shown.read(f"/runs/{quote_segment(run)}/case", *_name_case(shown), *kept))
+    members = {"beside": shown.beside, **visit.values}
+    query = [(name, str(value)) for name, value in members.items() if value not in ("", None, False)]
+    return replace(visit, opened=shown.read(f"/runs/{quote_segment(run)}/case", *_name_case(shown), *query))
 
 
 def _name_case(named: CaseVisit | CaseQuery) -> list[tuple[str, str]]:
+    """Return the member of the query that names a case: its id, or its position in the run if the id is too long."""
     return [("id", named.id) if named.id else ("place", str(named.place))]
 
 
-def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
-    """Collect what the page of a case shows, and return it with the id of the case and the way to the others."""
+def _collect_case_page(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
+    """Make the context of a case's page; return it with the id of the case, and its position in the reader's list.
+
+    For a case that is withheld from the reader, the context has no judgements.
+    """
     with state.library.open(visit.run) as run:
         items = _read_case(run, visit)
         case = items[0].case
-        walk = _find_walk(state, visit, run, items[0])
+        walk = _make_walk(state, visit, run, items[0])
         context: Context = {
             "name": visit.run,
             "case": case.id,
@@ -253,16 +267,20 @@ def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
 
 
 def _load_case(state: PageState, run: str, shown: CaseQuery) -> Case:
+    """Load the case that an address names; raises ``Problem`` as ``_read_case`` does."""
     with state.library.open(run) as opened:
         return _read_case(opened, shown)[0].case
 
 
 def _read_case(run: Run, named: CaseVisit | CaseQuery) -> list[RunItem]:
-    """Read the judgements of the case that is named; raises ``Problem`` where none is (422), or there is none (404)."""
+    """Read the judgements of the case that an address names by its id, or by its position in the run.
+
+    Raises ``Problem`` if it names no case (422), or the run has no such case (404).
+    """
     if not named.id and named.place < 0:
         raise Problem(422, "this is the page of one case; name it with id", code="usage")
-    kept = run.store.find_place(named.id) if named.id or named.place < 0 else named.place
-    items = [] if kept is None else run.read_place(kept)
+    place = run.store.find_place(named.id) if named.id else named.place
+    items = [] if place is None else run.read_place(place)
     if not items:
         name = named.id or str(named.place)
         raise Problem(404, f"this run has no case {show(name[:200])}", code="unknown_case")
@@ -270,14 +288,15 @@ def _read_case(run: Run, named: CaseVisit | CaseQuery) -> list[RunItem]:
 
 
 def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> Context:
-    """Collect what judges and people said of a case."""
-    rows = _list_runs(state, visit, items)
+    """Make the part of the context that says what judges and people said of a case."""
+    rows = _list_cases_in_runs(state, visit, items)
     this = next(row for row in rows if row.run.name == visit.run)
+    # The run whose answer is shown beside this one's, if it has another answer.
     other = next((row for row in rows if row.run.name == visit.beside and row.letter != this.letter), None)
     content = _write_content(this.case.content)
     results = [item.result for item in items]
     return {
-        "shown": _show_content(
+        "shown": _make_shown_content(
             content, [result for result in results if isinstance(result, JudgeResult)], visit.opened
         ),
         "rows": rows,
@@ -285,7 +304,7 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
         "content": content,
         "is_pair": isinstance(results[0], PairResult),
         "columns": [criterion.name for criterion in this.shown.worst.criteria[:_MOST_CRITERIA]],
-        "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
+        "judgements": [_make_shown_judgement(result) for result in results[:MOST_SAMPLES]],
         "more_judgements": max(len(results) - MOST_SAMPLES, 0),
         "beside": other,
         **_compare_answers(None if other is None else _write_content(other.case.content), content),
@@ -297,34 +316,38 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     }
 
 
-def _show_content(content: str, results: Sequence[JudgeResult], opened: Opened) -> ContentView:
-    """Show a content with what any of its judgements quotes and finds."""
+def _make_shown_content(content: str, results: Sequence[JudgeResult], opened: Opened) -> ContentView:
+    """Make the view of a content, with the quotations and findings of all of its judgements."""
     quotations = [text for result in results for text in list_quotations(result)]
-    findings = [placed for result in results[:MOST_SAMPLES] for placed in list_findings(result)]
+    findings = [finding for result in results[:MOST_SAMPLES] for finding in list_findings(result)]
     return make_content_view(content, quotations, findings, opened)
 
 
-def _list_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> list[CaseInRun]:
-    """List what every run of the data set made of the case, the one that began last first."""
+def _list_cases_in_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> list[CaseInRun]:
+    """List the judgements of the case in every run of the same data set, the run that began last first.
+
+    Each distinct content of the case has a letter, ``a`` for that of the oldest run. ``items`` are those of this run.
+    """
     rows = []
-    for summary in state.library.list_alike(visit.run)[:MOST_TREND]:
+    for summary in state.library.list_same_dataset(visit.run)[:MOST_TREND]:
         with suppress(Problem), state.library.open(summary.name) as run:
             place = run.store.find_place(items[0].case.id)
             judged_items = [] if place is None else run.read_place(place)
             if judged_items:
                 rows.append(_make_case_in_run(summary, run.folder, judged_items, visit, items[0].case))
-    letters = {subject: chr(ord("a") + number % 26) for number, subject in enumerate(_list_subjects(rows))}
+    letters = {digest: chr(ord("a") + number % 26) for number, digest in enumerate(_list_contents(rows))}
     return [replace(row, letter=letters[row.subject]) for row in rows]
 
 
-def _list_subjects(rows: Sequence[CaseInRun]) -> list[str]:
+def _list_contents(rows: Sequence[CaseInRun]) -> list[str]:
+    """List the digests of the distinct contents that the runs judged, that of the oldest run first."""
     return list(dict.fromkeys(row.subject for row in reversed(rows)))
 
 
 def _make_case_in_run(
     summary: RunSummary, folder: Path, items: Sequence[RunItem], visit: CaseVisit, case: Case
 ) -> CaseInRun:
-    """Make the judgements that a run has of a case; its inputs are compared with ``case``, that of the page."""
+    """Make the value that shows a case in one run; its inputs are compared with ``case``, that of the page's run."""
     own_case = items[0].case
     return CaseInRun(
         run=summary,
@@ -338,32 +361,35 @@ def _make_case_in_run(
 
 
 def _read_labels(folder: Path, case: str) -> list[Label]:
-    """Read what people said of a case of a run; none where nobody did, or the file cannot be read."""
-    place = folder / STORE_FILE
+    """Read the labels that people gave a case of a run; none if nobody did, or the file cannot be read."""
+    store = folder / STORE_FILE
     with suppress(UsageError):
-        if place.is_file() and not place.is_symlink():
-            return [label for label in read_case_labels(place, case) if label.kind in ("person", "adjudication")]
+        if store.is_file() and not store.is_symlink():
+            return [label for label in read_case_labels(store, case) if label.kind in ("person", "adjudication")]
     return []
 
 
 def _list_other_answers(rows: Sequence[CaseInRun], this: CaseInRun) -> list[CaseInRun]:
-    """List one run for each answer that is another than this run's."""
+    """List one run for each answer that differs from this run's answer."""
     by_letter = {row.letter: row for row in rows if row.letter != this.letter}
     return [by_letter[letter] for letter in sorted(by_letter)]
 
 
-def _show_result(result: JudgeResult | PairResult) -> JudgeResult | ShownResult:
+def _make_shown_judgement(result: JudgeResult | PairResult) -> JudgeResult | ShownResult:
+    """Return a judgement as it is shown: in full, or cut as in a report if it is large or of a pair."""
     if isinstance(result, PairResult) or len(encode_result(result)) > _LARGEST_RESULT:
         return make_shown_result(result)
     return result
 
 
 def _list_texts(case: Case) -> list[tuple[str, str]]:
+    """List the task, context and reference of a case that it has, each with its name."""
     values = (("task", case.task), ("context", case.context), ("reference", case.reference))
     return [(name, _write_content(value)) for name, value in values if value is not None]
 
 
 def _write_content(value: object) -> str:
+    """Write a content as the text that judges read; one that cannot be written is replaced by the reason."""
     try:
         text, _ = write_content(value)
     except UsageError as error:
@@ -371,63 +397,77 @@ def _write_content(value: object) -> str:
     return text
 
 
-def _compare_answers(was: str | None, now: str) -> Context:
-    """Compare two answers: JSON by its values, and else word by word."""
-    if was is None:
+def _compare_answers(other: str | None, this: str) -> Context:
+    """Compare this run's answer with that of another run: JSON by its values, and other texts word by word.
+
+    Without another answer (``None``), nothing is compared.
+    """
+    if other is None:
         return {"compared_json": None, "compared_texts": None, "most_compared": None}
-    compared = None if is_long(was) or is_long(now) else make_json_difference(was, now)
+    json_difference = None if is_long(other) or is_long(this) else make_json_difference(other, this)
+    texts: tuple[DiffLine, DiffLine, float] | None = None
+    if json_difference is None:
+        texts = _compare_texts(other[:MOST_COMPARED], this[:MOST_COMPARED])
     return {
-        "compared_json": compared,
-        "compared_texts": _compare_texts(was[:MOST_COMPARED], now[:MOST_COMPARED]) if compared is None else None,
-        "most_compared": MOST_COMPARED if max(len(was), len(now)) > MOST_COMPARED else None,
+        "compared_json": json_difference,
+        "compared_texts": texts,
+        "most_compared": MOST_COMPARED if max(len(other), len(this)) > MOST_COMPARED else None,
     }
 
 
-def _compare_texts(was: str, now: str) -> tuple[DiffLine, DiffLine, float]:
-    """Compare two answers word by word: each in parts, and how much is the same; of too little, nothing is marked."""
-    before, after = compare_words(was, now)
-    equal = 2 * sum(len(part.text) for part in after if not part.changed)
-    alike = equal / max(len(was) + len(now), 1)
-    if alike < _LEAST_ALIKE:
-        before, after = (DiffPart(text=was),), (DiffPart(text=now),)
-    return DiffLine(kind="minus", parts=before), DiffLine(kind="plus", parts=after), alike
+def _compare_texts(other: str, this: str) -> tuple[DiffLine, DiffLine, float]:
+    """Compare two answers word by word.
+
+    Returns each as a line with its changed parts marked, and the share of equal text. If the share is too small, no
+    parts are marked.
+    """
+    other_parts, this_parts = compare_words(other, this)
+    equal_characters = 2 * sum(len(part.text) for part in this_parts if not part.changed)
+    equal_share = equal_characters / max(len(other) + len(this), 1)
+    if equal_share < _LEAST_EQUAL_SHARE:
+        other_parts, this_parts = (DiffPart(text=other),), (DiffPart(text=this),)
+    return DiffLine(kind="minus", parts=other_parts), DiffLine(kind="plus", parts=this_parts), equal_share
 
 
 # ---------------------------------------------------------------- the list it comes from
 
 
-def _find_walk(state: PageState, visit: CaseVisit, run: Run, item: RunItem) -> Walk:
-    """Find the cases before and after this one in the list that its reader comes from."""
+def _make_walk(state: PageState, visit: CaseVisit, run: Run, item: RunItem) -> Walk:
+    """Find the position of a case in the list that its reader comes from, and the cases before and after it.
+
+    The list is made anew from the filters in the address: that of a comparison, or else that of the run.
+    """
     if visit.compared.a and visit.compared.b:
         words, back = "the comparison", write_address("/compare", visit.values, "cases")
-        places = _list_compared(state, visit)
+        places = _list_compared_places(state, visit)
     else:
         words, back = "the list", write_address(f"/runs/{quote_segment(visit.run)}", visit.values, "cases")
         differing = list_differing(state.library.load_report(visit.run))
         places = visit.filters.list_places(run, differing, visit.withheld)
     if item.place not in places:
         return Walk(words=f"Not in {words}", back=back)
-    at = places.index(item.place)
+    position = places.index(item.place)
 
-    def find_neighbour(number: int) -> Neighbour | None:
-        if not 0 <= number < len(places):
+    def find_neighbour(index: int) -> Neighbour | None:
+        """Find the case at an index of the list; ``None`` beyond its ends."""
+        if not 0 <= index < len(places):
             return None
-        case, _ = run.store.find_case(places[number]) or ("", "")
-        return Neighbour(path=link_case(visit.run, case, places[number], visit.values), case=case)
+        case, _ = run.store.find_case(places[index]) or ("", "")
+        return Neighbour(path=link_case(visit.run, case, places[index], visit.values), case=case)
 
     return Walk(
-        words=f"{at + 1:,} of {len(places):,} in {words}",
+        words=f"{position + 1:,} of {len(places):,} in {words}",
         back=back,
-        previous=find_neighbour(at - 1),
-        following=find_neighbour(at + 1),
+        previous=find_neighbour(position - 1),
+        following=find_neighbour(position + 1),
     )
 
 
-def _list_compared(state: PageState, visit: CaseVisit) -> list[int]:
-    """List the places that the cases of a comparison have in this run."""
+def _list_compared_places(state: PageState, visit: CaseVisit) -> list[int]:
+    """List the positions in this run of the cases in the list of a comparison, in the order of that list."""
     compared, library = visit.compared, state.library
     comparison = load_comparison(library, compared.a, compared.b)
     with library.open(compared.a) as before, library.open(compared.b) as after:
-        selected = compared.select(comparison, (before, after), visit.withheld)
-    side = 0 if visit.run == compared.a else 1
-    return [case.places[side] for case in selected]
+        selected = compared.select_cases(comparison, (before, after), visit.withheld)
+    run_index = 0 if visit.run == compared.a else 1
+    return [case.places[run_index] for case in selected]

@@ -22,7 +22,7 @@ from adjudge.report.run_document import make_run_document, make_run_entry
 from adjudge.report.summary import label_items
 from adjudge.server.blind_cases import find_withheld, note_listed, note_read
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.case_lists import RunFilters, RunList, link_case
+from adjudge.server.pages.case_lists import RunCaseFilters, RunFilters, link_case
 from adjudge.server.pages.page import Context, add_page, show_page
 from adjudge.server.pages.paging import Number, Word, choose_word, cut_page, write_address
 from adjudge.server.run_library import LabelledReport, RunLibrary
@@ -73,17 +73,17 @@ _ORDERS = {"name": "by name, newest first", "begun": "begun last", "rate": "fewe
 
 @router.get("/runs/{run}/report.html", include_in_schema=False)
 async def send_report(request: Request, run: str, state: CurrentPageState, caller: Reader) -> Response:
-    """Send the report as one file to keep. It is saved and not shown: its own style would not be let in here."""
+    """Send the report as one file to keep. It cannot be shown here, because pages may not have styles of their own."""
     labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
     text = await asyncio.to_thread(render_html, labelled.report)
-    # Who has the file can read all of it, before they label.
+    # Whoever has the file can read every verdict before they label.
     cases = {case.id for case in labelled.report.shown} | {label.case for label in labelled.labels}
-    await note_read(request, caller, run, cases, labels=True, whole=True)
+    await note_read(request, caller, run, cases, labels=True, all_cases=True)
     return send_file(f"{run}.html", text)
 
 
 def send_file(name: str, text: str) -> Response:
-    """Send a page to be saved."""
+    """Send an HTML file to be saved, under a name without unusual characters."""
     safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in name)
     return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{safe}"'})
 
@@ -95,26 +95,27 @@ async def show_run(
     """Show the report of a run as a page, and a page of the list of its cases."""
     withheld = await find_withheld(request, caller, run)
     context, shown = await asyncio.to_thread(_collect_run, state, run, filters, page, withheld)
-    await note_listed(request, caller, run, shown, withheld=withheld, tells=filters.tells_verdicts)
+    await note_listed(request, caller, run, shown, withheld=withheld, tells_verdicts=filters.tells_verdicts)
     context["has_labels"] = caller.may("label") and caller.rater is not None
     return await show_page(request, "run.html", context, caller=caller)
 
 
 def _collect_run(
-    state: PageState, name: str, filters: RunList, page: int, withheld: frozenset[str]
+    state: PageState, name: str, filters: RunCaseFilters, page: int, withheld: frozenset[str]
 ) -> tuple[Context, list[str]]:
-    """Collect what the page of a run shows, and list the cases whose verdicts are among it."""
+    """Make the context of a run's page; return it with the ids of the cases whose verdicts the page shows."""
     is_measured = can_be_measured(state.library, withheld, name)
     labelled = state.library.load_report(name, measured=is_measured)
     document: Document = make_run_document(labelled.report)
     differing = list_differing(labelled)
 
     def link(number: int) -> str:
+        """Write the address of a page of the list of cases."""
         return write_address(f"/runs/{quote_segment(name)}", {**filters.values, "page": number}, "cases")
 
     with state.library.open(name) as run:
-        first = run.read_place(0)
-        has_calls = bool(first) and read_call_record(first[0].case.metadata) is not None
+        first_case = run.read_place(0)
+        has_calls = bool(first_case) and read_call_record(first_case[0].case.metadata) is not None
         listed = cut_page(filters.list_places(run, differing, withheld), page, link)
         joined = LabelJoin(list_labels(labelled.labels, None))
         entries, shown = [], []
@@ -125,7 +126,7 @@ def _collect_run(
             case = items[0].case.id
             address = link_case(name, case, place, filters.values)
             if case in withheld:
-                entries.append(withhold_entry(case, place, address))
+                entries.append(make_withheld_entry(case, place, address))
             else:
                 shown.append(case)
                 entries.append(make_run_entry(make_shown_case(items), {}, differing, link=address))
@@ -150,27 +151,29 @@ def _collect_run(
         "groups": [group.name for group in report.groups if group.name and len(group.name) < _LONGEST_GROUP],
         "sorts": sorted(set(differing.values())),
         "has_calls": has_calls,
-        "trend": state.library.list_alike(name)[:MOST_TREND],
+        "trend": state.library.list_same_dataset(name)[:MOST_TREND],
     }
     return context, shown
 
 
 def can_be_measured(library: RunLibrary, withheld: frozenset[str], *runs: str) -> bool:
-    """Return whether figures of labels and verdicts may be shown: not if a withheld case is in them.
+    """Return whether figures made of labels and verdicts may be shown: only if no withheld case is labelled.
 
-    Who knows which case another person labels next would read its verdict from how such a figure moves.
+    Otherwise a reader could see from how a figure changes what the verdict of a case is that another person labels.
     """
-    return not any(withheld & library.list_labelled(run) for run in runs)
+    return not any(withheld & library.list_labelled_cases(run) for run in runs)
 
 
 def list_differing(labelled: LabelledReport) -> Mapping[int, str]:
-    """List how the judge and people differ, by the places of the cases."""
+    """List how the judge and people differ on cases, by the positions of the cases in the run."""
     measurement = labelled.report.measurement
-    return {} if measurement is None else {one.place: str(one.sort) for one in measurement.disagreements}
+    if measurement is None:
+        return {}
+    return {disagreement.place: str(disagreement.sort) for disagreement in measurement.disagreements}
 
 
-def withhold_entry(case: str, place: int, link: str) -> CaseEntry:
-    """Make the line of a case that its reader is to label before they see what the judge said of it."""
+def make_withheld_entry(case: str, place: int, link: str) -> CaseEntry:
+    """Make the line of a case without its verdict, for a reader who has to label the case first."""
     tag = Words(text="yours to label: not shown before", kind="")
     return CaseEntry(place=place, name=case, badges=[], tags=[tag], figure="", why="", body=[], link=link)
 

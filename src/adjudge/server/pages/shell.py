@@ -1,7 +1,7 @@
-"""The frame around a page for one caller: the pages they may see, who they are, and how they like it.
+"""The frame around a page for one caller: the navigation, the person who is signed in, and their preferences.
 
-This decides which pages are linked to. Whether one is shown is decided by the scope that it was added with: ``page.py``
-(``add_page``).
+This decides which pages are linked to. Whether a page is shown is decided by the scope that it was added with:
+``page.py`` (``add_page``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from adjudge.templates.shell import LedgerNotice, NavLink, NavSection, Shell, Th
 
 @dataclass(frozen=True, slots=True)
 class _NavEntry:
-    """A page of the navigation: its path, its name, the key that opens it, and the scopes of which one opens it."""
+    """A page of the navigation: its path, its name, its shortcut key, and the scopes of which a caller needs one."""
 
     path: str
     name: str
@@ -66,11 +66,11 @@ _OVERVIEW = "/"
 _RUNS = "/runs"
 """The only page of ``adjudge view``, and of those below it."""
 
-_URGENT = frozenset({"/approvals"})
+_URGENT_PAGES = frozenset({"/approvals"})
 
-_COUNTED = frozenset({"/approvals", "/labels"})
+_COUNTED_PAGES = frozenset({"/approvals", "/labels"})
 
-_OF_APPROVERS = frozenset({"/approvals/mine", "/approvals/deny", "/audits"})
+_APPROVER_PAGES = frozenset({"/approvals/mine", "/approvals/deny", "/audits"})
 """Pages about what somebody decides by their own name, and not for those who only look."""
 
 THEME = "theme"
@@ -91,7 +91,7 @@ def make_shell(
     *,
     waiting: Mapping[str, int] | None = None,
 ) -> Shell:
-    """Make the shell of a page; ``waiting`` says by path how many wait there."""
+    """Make the shell of a page; ``waiting`` has the number of things that wait on a page, by its path."""
     counts = waiting or {}
     settings = get_page_state(request).settings
     is_viewer = caller is not None and caller.kind == "viewer"
@@ -104,8 +104,8 @@ def make_shell(
                     name=entry.name,
                     key=entry.key,
                     waiting=counts.get(entry.path),
-                    urgent=entry.path in _URGENT,
-                    counts=entry.path in _COUNTED,
+                    urgent=entry.path in _URGENT_PAGES,
+                    counts=entry.path in _COUNTED_PAGES,
                 )
                 for entry in entries
                 if caller is not None and _may_open(caller.permissions, entry.path, entry.scopes)
@@ -116,14 +116,13 @@ def make_shell(
     ]
     checked: Checked | None = getattr(request.app.state, "ledger_checked", None)
     person = caller.name if caller is not None and caller.session is not None else None
+    home: NavLink | None = None
+    if caller is not None:
+        home = NavLink(path=_RUNS, name="Runs") if is_viewer else find_home(caller.permissions)
     return Shell(
         place=urlsplit(settings.base_url).netloc,
         current=_find_current(request.url.path),
-        home=None
-        if caller is None
-        else NavLink(path=_RUNS, name="Runs")
-        if is_viewer
-        else find_home(caller.permissions),
+        home=home,
         sections=tuple(section for section in sections if section.links),
         person=person,
         roles=", ".join(word for scope, word in _ROLES.items() if caller is not None and scope in _list_scopes(caller)),
@@ -131,8 +130,8 @@ def make_shell(
         theme=read_theme(request.cookies.get(THEME, "")),
         keys=request.cookies.get(LETTERS) != "off",
         local_times=request.cookies.get(TIMES) != "utc",
-        waits=sum(counts.get(path, 0) for path in _URGENT),
-        notifies=any(path in counts for path in _URGENT),
+        waits=sum(counts.get(path, 0) for path in _URGENT_PAGES),
+        notifies=any(path in counts for path in _URGENT_PAGES),
         has_accounts=get_page_state(request).library.writes,
         ledger=_describe_ledger(checked) if caller is not None and caller.may("read") else None,
         static=find_static(),
@@ -148,9 +147,9 @@ def find_home(permissions: Permissions) -> NavLink | None:
 
 
 def choose_page(permissions: Permissions, target: str) -> str:
-    """Choose the page that follows the sign-in: the target if they may open it, else their first.
+    """Choose the page that follows the sign-in: the target if the person may open it, else their first page.
 
-    An address that belongs to no page of the navigation is kept: it answers for itself.
+    A target that belongs to no page of the navigation is kept: it refuses them itself if they may not open it.
     """
     path = unquote(urlsplit(target).path)
     current = _find_current(path)
@@ -158,7 +157,7 @@ def choose_page(permissions: Permissions, target: str) -> str:
     if current == "/labels" and path != current:
         # One run: to label its cases, or to settle on what people differ.
         scopes = ("adjudicate",) if path.endswith("/differences") else ("label",)
-    if path in _OF_APPROVERS:
+    if path in _APPROVER_PAGES:
         scopes = ("approve",)
     home = find_home(permissions)
     may_stay = not current or _may_open(permissions, path, scopes)
@@ -166,28 +165,35 @@ def choose_page(permissions: Permissions, target: str) -> str:
 
 
 def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionScope]) -> bool:
-    """Return whether somebody may open a page: one of no gate is closed to accounts that are limited to gates."""
-    by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/audits", "/monitors", "/results", "/ledger/"))
-    names_rater = not path.startswith("/labels/") or permissions.rater is not None
-    names_approver = path not in _OF_APPROVERS or permissions.approver is not None
-    is_named = names_rater and names_approver
-    return any(map(permissions.may, scopes)) and (by_gate or permissions.gates is None) and is_named
+    """Return whether somebody may open a page that needs one of some scopes.
+
+    An account that is limited to gates may open only pages that show what is of single gates. Some pages need the
+    person's name as a rater or as an approver.
+    """
+    is_about_gates = path == _OVERVIEW or path.startswith(
+        ("/approvals", "/audits", "/monitors", "/results", "/ledger/")
+    )
+    has_rater_name = not path.startswith("/labels/") or permissions.rater is not None
+    has_approver_name = path not in _APPROVER_PAGES or permissions.approver is not None
+    has_names = has_rater_name and has_approver_name
+    return any(map(permissions.may, scopes)) and (is_about_gates or permissions.gates is None) and has_names
 
 
 async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:
-    """Count what waits for the caller, by the path where it does."""
+    """Count the requests and the cases that wait for a person who is signed in, by the path of their page."""
     if caller.session is None:
         return {}
     counts = {}
     if caller.may("approve") and caller.approver is not None:
         counts["/approvals"] = await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)
-    labels = state.run_folder is not None and caller.may("label") and caller.permissions.gates is None
-    if labels and caller.rater is not None:
+    may_label = state.run_folder is not None and caller.may("label") and caller.permissions.gates is None
+    if may_label and caller.rater is not None:
         counts["/labels"] = await state.labels.count_left(caller.rater)
     return counts
 
 
 def _describe_ledger(checked: Checked | None) -> LedgerNotice | None:
+    """Make the notice about the last check of the ledger; ``None`` if this server has not checked it."""
     if checked is None:
         return None
     details = f"{format_count(checked.verification.entries, 'entry', 'entries')}, {format_short(checked.at)} UTC"
@@ -203,11 +209,12 @@ def read_theme(text: str) -> Theme:
 
 
 def _list_scopes(caller: Caller) -> frozenset[PermissionScope]:
+    """Return the scopes of a caller."""
     return caller.permissions.scopes
 
 
 def _find_current(path: str) -> str:
-    """Find the entry of the navigation that a page belongs to; ``""`` for none."""
+    """Find the navigation's entry that a page belongs to: the longest path that its path begins with, or ``""``."""
     if path == "/compare":
         return _RUNS
     pages = [entry.path for entry in _ENTRIES]

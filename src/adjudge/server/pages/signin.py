@@ -1,4 +1,4 @@
-"""Signing in and out."""
+"""The page ``/signin`` and the form that signs out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from adjudge.templates.figures import format_left
 router = APIRouter()
 
 _SHORTEST_KEY = 43
-"""Characters of 256 bits in base64url."""
+"""Characters of 256 bits in base64url; a shorter key is not taken from a browser."""
 
 
 class SignInForm(BaseModel):
@@ -36,7 +36,7 @@ class SignInForm(BaseModel):
 
 @router.get(SIGN_IN, include_in_schema=False)
 async def show_form(request: Request, state: CurrentState, caller: OptionalCaller, next: str = "/") -> Response:  # noqa: A002 - the name in the address
-    """Show the form; somebody who is signed in goes on at once."""
+    """Show the form to sign in; somebody who is signed in already is redirected to where it would lead."""
     target = find_local_path(next)
     if caller is not None and caller.session is not None:
         return redirect(choose_page(caller.permissions, target))
@@ -45,10 +45,10 @@ async def show_form(request: Request, state: CurrentState, caller: OptionalCalle
 
 @router.post(SIGN_IN, include_in_schema=False)
 async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInForm, Form()]) -> Response:
-    """Begin a session where name and password are right."""
+    """Begin a session if the name and the password are right, and lead on to the page that was asked for."""
     target = find_local_path(form.next)
-    planted = request.cookies.get(_name_form_cookie(state), "")
-    if not planted or not hmac.compare_digest(planted.encode(), form.csrf_token.encode()):
+    cookie_token = request.cookies.get(_name_form_cookie(state), "")
+    if not cookie_token or not hmac.compare_digest(cookie_token.encode(), form.csrf_token.encode()):
         return _render(request, state, target, form.name, "This form is too old. Nothing was sent on; try again.")
     checked = await check_sign_in(request, state, form.name, form.password)
     previous, key = request.cookies.get(name_cookie(state.settings)), _choose_browser_key(state, form.browser_key)
@@ -78,9 +78,10 @@ async def sign_out(
 
 
 def _choose_browser_key(state: CurrentState, key: str) -> str | None:
-    """Return the key that a browser made; where it made none, because it runs no scripts, a key that nobody knows.
+    """Return the key that forms of the session will need; ``None`` where forms need no key.
 
-    A session without a key would let every program that gets its cookie send forms.
+    It is the key that the browser made. A browser that runs no scripts makes none; then it is a random key that nobody
+    knows, because without a key every program that gets the session's cookie could send forms.
     """
     if not state.settings.needs_browser_key:
         return None
@@ -88,9 +89,9 @@ def _choose_browser_key(state: CurrentState, key: str) -> str | None:
 
 
 def _render(request: Request, state: CurrentState, target: str, name: str = "", error: str = "") -> Response:
-    """Render the form with a new token, which is set as a cookie too; with an error, the status is 403."""
-    # Before there is a session, the form's token is compared with a cookie: another site can set neither, and so it
-    # cannot sign a browser in as somebody else.
+    """Render the form to sign in, with a new token, which is set as a cookie too; with an error, the status is 403."""
+    # There is no session yet to hold a token. So the form's token is compared with the cookie: another site can set
+    # neither, and cannot sign a browser in as somebody else.
     token = secrets.token_urlsafe(32)
     lifetime = format_left(state.settings.session_lifetime)
     context = {"target": target, "name": name, "error": error, "lifetime": lifetime, "csrf_token": token}
@@ -101,4 +102,5 @@ def _render(request: Request, state: CurrentState, target: str, name: str = "", 
 
 
 def _name_form_cookie(state: CurrentState) -> str:
+    """Return the name of the cookie that holds the token of the form to sign in."""
     return f"{name_cookie(state.settings)}-form"

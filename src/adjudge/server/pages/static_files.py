@@ -1,4 +1,4 @@
-"""The stylesheet, the scripts and the icon: files that are known by name, so that no path leads elsewhere."""
+"""The stylesheet, the scripts and the icon. They are listed by name, so that no path leads to another file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adjudge.templates.environment import read_style
 
 router = APIRouter()
 
-_KINDS = {
+_MEDIA_TYPES = {
     "style.css": "text/css; charset=utf-8",
     "browser_key.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
@@ -29,29 +29,30 @@ _KINDS = {
 }
 
 # A year, because the address changes with the files.
-_KEPT = {"cache-control": "public, max-age=31536000, immutable"}
+_CACHE_FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 
 
 @cache
 def read_files() -> dict[str, bytes]:
     """Read every file, by its name."""
     folder = files("adjudge.server.pages").joinpath("static")
+    # Two files are elsewhere in the package; all others are in the folder.
     others = {
         "style.css": read_style().encode(),
         "report.js": files("adjudge.report").joinpath("page.js").read_bytes(),
     }
-    return {name: others[name] if name in others else folder.joinpath(name).read_bytes() for name in _KINDS}
+    return {name: others[name] if name in others else folder.joinpath(name).read_bytes() for name in _MEDIA_TYPES}
 
 
 @cache
 def compress_file(name: str) -> bytes:
-    """Compress a file, once for all who ask for it."""
+    """Compress a file with gzip; the result is cached."""
     return gzip.compress(read_files()[name], mtime=0)
 
 
 @cache
 def find_static() -> str:
-    """Find the path of the folder. It changes when a file does: a browser never uses the style of another version."""
+    """Return the path of the folder in addresses. It has a digest of all files, so a browser never uses an old file."""
     digest = sha256()
     for name, content in read_files().items():
         digest.update(name.encode() + content)
@@ -61,7 +62,7 @@ def find_static() -> str:
 def is_static(path: str) -> bool:
     """Return whether a path is that of one of the files."""
     folder, _, name = path.rpartition("/")
-    return name in _KINDS and folder == find_static()
+    return name in _MEDIA_TYPES and folder == find_static()
 
 
 @router.get("/static/{version}/{name}", include_in_schema=False)
@@ -72,10 +73,10 @@ async def send_file(version: str, name: str, request: Request) -> Response:
     chose, such as a search in its address: from the length of its compressed form, whoever sees the network could guess
     the rest letter by letter (BREACH).
     """
-    if name not in _KINDS:
+    if name not in _MEDIA_TYPES:
         raise Problem(404, "there is no such file")
-    headers = {**(_KEPT if find_static().endswith(f"/{version}") else {"cache-control": "no-cache"})}
-    headers |= {"content-type": _KINDS[name], "vary": "Accept-Encoding"}
+    headers = {**(_CACHE_FOREVER if find_static().endswith(f"/{version}") else {"cache-control": "no-cache"})}
+    headers |= {"content-type": _MEDIA_TYPES[name], "vary": "Accept-Encoding"}
     offered = request.headers.get("accept-encoding", "").split(",")
     if "gzip" not in [coding.strip() for coding in offered]:  # "gzip;q=0" among them
         return Response(read_files()[name], headers=headers)

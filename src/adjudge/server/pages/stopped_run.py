@@ -1,4 +1,4 @@
-"""An agent's run that was stopped: why, on the pages of its requests and decisions, and the form that lets it go on."""
+"""Agents' runs that were stopped: why, for the pages of their requests and decisions, and the form to reopen them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Reopening = Annotated[Caller, Depends(require("approve"))]
 """As for ``/v1/tools/reopen``: not somebody who is limited to gates, since a run makes calls of any."""
 
 _OTHER_LIMITS = "mcp"
-"""The guard of ``adjudge mcp serve``, which stops a run later than the others."""
+"""The harness of calls that ``adjudge mcp serve`` guards. It has other limits, so its runs are not shown as stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class ReopenForm(BaseModel):
 
 
 async def find_stopped_run(state: ServerState, caller: Caller, metadata: Mapping[str, Any]) -> StoppedRun | None:
-    """Find the run whose call some metadata are about, if it is stopped."""
+    """Find the run of an agent's call, by the metadata of a request or decision; ``None`` if it is not stopped."""
     run, call = find_run(dict(metadata)), metadata.get("call")
     if run is None or (isinstance(call, Mapping) and call.get("harness") == _OTHER_LIMITS):
         return None

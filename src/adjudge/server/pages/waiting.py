@@ -1,4 +1,4 @@
-"""The work that waits for a person, for an open page: its scripts ask every few seconds, and show numbers alone.
+"""The answer of ``/waiting``: the amount of work that waits for a person, which the scripts of open pages ask for.
 
 What waits is counted in ``shell.py`` (``count_waiting``).
 """
@@ -26,9 +26,9 @@ _LONGEST_GATE = 80
 
 @router.get(WAITING, include_in_schema=False)
 async def show_waiting(state: CurrentState, caller: Annotated[Caller, Depends(require())]) -> Response:
-    """Say how many requests and cases wait for whoever is signed in, by page, and the requests by gate.
+    """Answer with how many requests and cases wait for the person who is signed in, by page, and the requests by gate.
 
-    Nothing of what is to be decided: a notification of the browser is read on a lock screen too.
+    It has nothing of the requests themselves, because a notification of the browser is read on a lock screen too.
     """
     if caller.session is None:
         raise Problem(403, "this is for somebody who is signed in", code="forbidden")
@@ -38,6 +38,7 @@ async def show_waiting(state: CurrentState, caller: Annotated[Caller, Depends(re
 
 
 async def _count_by_gate(state: ServerState, caller: Caller) -> dict[str, int]:
+    """Count the requests that wait for the caller, by the name of the gate, for the gates with most of them."""
     counts = await state.approvals.count_open_by_gate(caller.approver or "", gates=caller.permissions.gates)
-    named = Counter({clean(gate or "no gate", keep_lines=False)[:_LONGEST_GATE]: counts[gate] for gate in counts})
-    return dict(named.most_common(_MOST_GATES))
+    by_name = Counter({clean(gate or "no gate", keep_lines=False)[:_LONGEST_GATE]: counts[gate] for gate in counts})
+    return dict(by_name.most_common(_MOST_GATES))
