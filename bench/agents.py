@@ -369,17 +369,17 @@ class Record:
         """Take in an entry."""
         call = (payload.get("metadata") or {}).get("call") or {}
         if kind == "approval.requested":
-            self.requests[name_call(call["run_id"], call["call_id"])].append(payload["approval"])
+            self.requests[make_call_name(call["run_id"], call["call_id"])].append(payload["approval"])
         elif kind == "approval.voted" and payload["accepted"]:
             self.votes.add((payload["approval"], payload["by"], payload["approved"]))
         elif kind == "approval.closed" and payload["status"] == "approved":
             self.approved.add(payload["approval"])
         elif kind == "decision" and payload.get("allowed") and payload.get("approval_id"):
-            self.used[payload["approval_id"]].append(name_call(call["run_id"], call["call_id"]))
+            self.used[payload["approval_id"]].append(make_call_name(call["run_id"], call["call_id"]))
         elif kind in ("call.passed", "call.ran"):
-            (self.passed if kind == "call.passed" else self.ran)[name_call(payload["run"], payload["call"])] += 1
+            (self.passed if kind == "call.passed" else self.ran)[make_call_name(payload["run"], payload["call"])] += 1
         elif kind == "call.unchecked":
-            self.unchecked.append(name_call(payload["run"], payload["call"]))
+            self.unchecked.append(make_call_name(payload["run"], payload["call"]))
 
     def was_approved(self, call: str) -> bool:
         """Return True if people approved a call, or were not asked about it."""
@@ -390,7 +390,7 @@ class Record:
         return {call for calls in self.used.values() for call in calls if not self.ran[call]}
 
 
-def name_call(run: str, call: str) -> str:
+def make_call_name(run: str, call: str) -> str:
     """A call by its session and id; the ledger puts the key before the session."""
     return f"{run.partition('/')[2]}/{call}"
 
@@ -406,7 +406,7 @@ async def check(url: str, load: Load) -> list[str]:
             record.add(entry.kind, entry.payload or {})
     print(f"ledger: {found.entries:,} entries, {'in order' if found.valid else found.detail}")
     unmade = record.list_perhaps_unmade()
-    listed = {name_call(row["run"], row["call"]) for row in list_unfinished(load.servers[0].folder)}
+    listed = {make_call_name(row["run"], row["call"]) for row in list_unfinished(load.servers[0].folder)}
     given = {(ident, who, how) for ident, (who, how) in told.votes.items()}
     print(
         f"{told.asked:,} calls: {len(told.ran):,} ran, {len(told.held):,} waited for people, {len(told.denied):,} were "

@@ -39,7 +39,7 @@ from adjudge.agents import AgentCall, AgentRun, Step
 from adjudge.content import content_text
 from adjudge.formats.text import clean
 from adjudge.models import Reply, TokenLogprob
-from adjudge.models.providers.error import make_http_error, read_complaint
+from adjudge.models.providers.error import make_http_error, read_error_body
 from adjudge.question import Question
 from adjudge.question.question import Part
 from adjudge.question.readers import READERS, ReadOptions
@@ -114,8 +114,8 @@ def list_functions() -> dict[str, Callable[[str], Any]]:
         "clean": clean,
         "content_text": content_text,
         "content as a list": lambda text: content_text([text, {"a": text}]),
-        "read_complaint": lambda text: make_http_error(
-            "host", 400, read_complaint(text.encode("utf-8", "replace")).message
+        "read_error_body": lambda text: make_http_error(
+            "host", 400, read_error_body(text.encode("utf-8", "replace")).message
         ),
         "logprobs": lambda text: read_probabilities(question, text),
     }

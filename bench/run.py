@@ -60,7 +60,7 @@ def leave_out(way: str) -> None:
     if way != PARTS[1]:
         _store._write_all = lambda _connection, _together: None  # noqa: SLF001
     if way != PARTS[0]:
-        _run_replies.KeptModel.complete = complete  # type: ignore[method-assign]
+        _run_replies.RunReplyModel.complete = complete  # type: ignore[method-assign]
     if way == PARTS[2]:
         _store._make_rows = make_empty_rows  # noqa: SLF001
 

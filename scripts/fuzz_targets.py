@@ -49,8 +49,8 @@ from adjudge.config.hook import read_hook_settings
 from adjudge.config.server import read_server
 from adjudge.dataset import load_labels
 from adjudge.guards import ToolGuard, find_signature_problem, load_probes, parse_certificate
-from adjudge.harness.checking import HookGuard
 from adjudge.harness.events import HARNESSES, CallEvent, read_event
+from adjudge.harness.hook_guard import HookGuard
 from adjudge.labels import load_looks, load_plan, open_label_queue
 from adjudge.ledger import read_audit, verify_export
 from adjudge.measurement import read_release_policy

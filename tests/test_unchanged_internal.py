@@ -53,14 +53,14 @@ def test_a_copy_is_equal_and_holds_nothing_of_the_callers(value: Any):
     made = copy_plain(value)
 
     assert json.dumps(made) == json.dumps(value)
-    assert find_holders(made) & find_holders(value) == set()
+    assert find_enclosing_spans(made) & find_enclosing_spans(value) == set()
 
 
-def find_holders(value: Any) -> set[int]:
+def find_enclosing_spans(value: Any) -> set[int]:
     if not isinstance(value, dict | list):
         return set()
     inner = value.values() if isinstance(value, dict) else value
-    return {id(value)}.union(*[find_holders(item) for item in inner])
+    return {id(value)}.union(*[find_enclosing_spans(item) for item in inner])
 
 
 def test_what_holds_itself_is_copied_once():

@@ -13,8 +13,8 @@ from typing import Any
 
 from adjudge.agents.run import AgentRun
 from adjudge.errors import UsageError
-from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
+from adjudge.formats.json_size import MOST_WRITTEN, measure_excess
 from adjudge.panic import convert_panics
 
 MEDIA_PARTS = {"image", "image_url", "input_image", "input_audio", "audio", "file", "input_file", "document", "video"}
@@ -183,7 +183,7 @@ def check_extent(value: object, label: str) -> None:
     It is checked before anything is copied or converted, because an object that is held many times is written each
     time.
     """
-    excess = find_excess(value)
+    excess = measure_excess(value)
     if excess == "long":
         raise UsageError(
             f"the {label} holds itself, or comes to more than {MOST_WRITTEN:,} characters as JSON, where an object "

@@ -22,11 +22,11 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 from adjudge.errors import AdjudgeError, Reason, UsageError
 from adjudge.formats.display import describe_left_out, describe_models
 from adjudge.formats.model_name import is_same_model
+from adjudge.formats.msgspec_types import read_typed
 from adjudge.formats.numbers import describe_needed
 from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import clean
 from adjudge.formats.times import get_now
-from adjudge.formats.typed import read_typed
 
 
 class JudgmentFailed(AdjudgeError):

@@ -11,7 +11,7 @@ import pytest
 from adjudge.agents import changes
 from adjudge.agents.changes import list_changes
 from adjudge.agents.step import FileChange
-from adjudge.agents.workspace import look_at
+from adjudge.agents.workspace import take_snapshot
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +23,7 @@ def compare(tmp_path: Path, before: dict[str, str], after: dict[str, str]) -> tu
         for name, text in texts.items():
             (tmp_path / side / name).write_text(text, "utf-8")
     source, copy = tmp_path / "before", tmp_path / "after"
-    return list_changes(look_at(source), look_at(copy), source, copy)
+    return list_changes(take_snapshot(source), take_snapshot(copy), source, copy)
 
 
 def test_files_are_drawn_until_all_of_them_come_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -18,9 +18,9 @@ import pytest
 from adjudge import UsageError
 from adjudge.config.file import read_config
 from adjudge.config.gates import open_gate
-from adjudge.config.modules import PlaceGuard, admit, importing
+from adjudge.config.modules import ImportGuard, admit, importing
 from adjudge.config.server import read_server
-from adjudge.server.judging import open_judges
+from adjudge.server.server_judges import open_judges
 from kit import cli
 from kit.cli import Line
 from kit.judges import names
@@ -85,7 +85,7 @@ def write(path: str, text: str) -> Path:
 def provide_importer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test imports is imported anew by the next."""
     before = set(sys.modules)
-    monkeypatch.setattr(sys, "meta_path", [item for item in sys.meta_path if not isinstance(item, PlaceGuard)])
+    monkeypatch.setattr(sys, "meta_path", [item for item in sys.meta_path if not isinstance(item, ImportGuard)])
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
     for name in set(sys.modules) - before:
@@ -419,7 +419,7 @@ def test_a_block_that_imports_admits_no_folder_twice(line: Line):
         with importing("here", "verdicts:check", Path(".trusted")):
             pass
     assert len(sys.path) == before + 1
-    assert sum(isinstance(item, PlaceGuard) for item in sys.meta_path) == 1
+    assert sum(isinstance(item, ImportGuard) for item in sys.meta_path) == 1
 
 
 def test_a_link_to_the_trusted_folder_is_that_folder(line: Line):

@@ -1,6 +1,6 @@
 """Conformance cases about hash chains, replayed.
 
-Those about audit reports (``audit.*``), which are derived from a ledger, are replayed in ledger/audit/test_file.py.
+Those about audit reports (``audit.*``), derived from a ledger, are replayed in ledger/audit/test_report_file.py.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ READERS_OF_CASES = (
     "conformance/test_registry.py",
     "conformance/test_tools.py",
     "dataset/test_dataset.py",
-    "ledger/audit/test_file.py",
+    "ledger/audit/test_report_file.py",
     "question/test_readers_recorded.py",
     "tools/test_reuse.py",
 )

@@ -46,14 +46,14 @@ def test_the_configuration_shown_is_accepted(require, tmp_path: Path):
     """The file of config.md is read, every judge and rubric in it opens, and its table names every key."""
     require("the command line", docs.find_main(), "install adjudge with its command line")
     from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, read_config
-    from adjudge.config.judges import Opener
+    from adjudge.config.judges import JudgeOpener
 
     for page in ("config.md", "rubric.md"):
         for block in docs.read_blocks(DOCS / page):
             docs.write_file(block, tmp_path)
     config = read_config(tmp_path / "adjudge.toml")
 
-    assert [Opener(config=config).open(name).name for name in config.judges] == list(config.judges)
+    assert [JudgeOpener(config=config).open(name).name for name in config.judges] == list(config.judges)
     assert {name: config.find_rubric(name).name for name in config.rubrics} == {"login": "Login"}
     named = set(re.findall(r"`(\w+)`", read_page("config.md")))
     assert {*CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS} - named == set()

@@ -15,7 +15,7 @@ from adjudge.erasure.forget import Places, forget
 from adjudge.erasure.ledger import Order
 from adjudge.erasure.report import ForgetReport
 from adjudge.models.batch.job import ResultLine
-from adjudge.models.replies.key import make_place
+from adjudge.models.replies.key import make_reply_key
 from adjudge.runs.batch.store import FILE, BatchStore
 from kit.batch import go, serve
 from kit.erasures import OTHER, SECRET
@@ -61,7 +61,7 @@ def keep_replies(folder: Path, replies: dict[str, str]) -> None:
     store = BatchStore(folder).open()
     try:
         requests = [
-            (f"id-{place}", make_place(case=case, order=None, sample=0, model="m", seat=0, attempt=0), "k", 0.0)
+            (f"id-{place}", make_reply_key(case=case, order=None, sample=0, model="m", seat=0, attempt=0), "k", 0.0)
             for place, case in enumerate(replies)
         ]
         number = store.plan(

@@ -17,9 +17,9 @@ from adjudge.formats.numbers import (
     NOTHING,
     TOLERANCE,
     format_amounts,
-    format_apart,
     format_change,
     format_decimal,
+    format_distinct,
     format_dollars,
     format_range,
     format_rate,
@@ -54,10 +54,10 @@ def read(text: str) -> Decimal:
 def test_different_numbers_are_never_shown_equal_and_keep_their_order(pair: tuple[float, float]):
     """Those that the code compares as equal are shown as equal, with two digits if that is enough."""
     one, other = sorted(pair)
-    for shown in (format_apart(one, other), format_amounts(one, other)):
+    for shown in (format_distinct(one, other), format_amounts(one, other)):
         low, high = map(read, shown)
         assert (low < high) == (other - one > TOLERANCE), shown
-    low, high = format_apart(one, other)
+    low, high = format_distinct(one, other)
     assert len(low) == len(high)
     if abs(read(format_score(other)) - read(format_score(one))) > 0 and other - one > TOLERANCE:
         assert (low, high) == (format_score(one), format_score(other))
@@ -66,7 +66,7 @@ def test_different_numbers_are_never_shown_equal_and_keep_their_order(pair: tupl
 @given(st.lists(shares, min_size=1, max_size=6))
 def test_a_row_of_numbers_keeps_its_order(values: list[float]):
     """However many are compared with each other."""
-    shown = dict(zip(values, map(read, format_apart(*values)), strict=True))
+    shown = dict(zip(values, map(read, format_distinct(*values)), strict=True))
     for one in values:
         for other in values:
             if one - other > 2 * TOLERANCE:
@@ -124,9 +124,9 @@ def test_halves_are_rounded_up_as_they_are_written(value: float, digits: int):
         (format_dollars(1234.5, digits=4), "$1,234.5000"),
         (format_decimal(-0.001, 2), "0.00"),
         (format_decimal(math.nan, 2), "nan"),
-        (format_apart(0.7496, 0.75), ("0.7496", "0.7500")),
-        (format_apart(0.745, 0.75), ("0.745", "0.750")),
-        (format_apart(None, 0.75), (NOTHING, "0.75")),
+        (format_distinct(0.7496, 0.75), ("0.7496", "0.7500")),
+        (format_distinct(0.745, 0.75), ("0.745", "0.750")),
+        (format_distinct(None, 0.75), (NOTHING, "0.75")),
         (format_change(0.8541, 0.8559), ("0.854", "0.856", "+0.002")),
     ],
 )
@@ -141,7 +141,7 @@ def test_no_page_says_that_what_failed_reached_what_it_needs(score: float, neede
     criterion = CriterionResult(name="facts", score=score, threshold=needed, passed=False)
     result = make_result("failed", score=score, threshold=needed, criteria=(criterion,))
     report = report_of([make_item(0, result)], make_manifest_of(1))
-    low, high = format_apart(score, needed)
+    low, high = format_distinct(score, needed)
 
     assert low != high
     assert f"with {low} (needs {high})" in result.explain()

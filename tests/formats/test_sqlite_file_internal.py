@@ -37,7 +37,7 @@ def test_a_file_begins_with_its_tables_and_schema(path: Path):
     """And what was kept is there for the next who opens it."""
     with closing(SqliteFile(path, KIND, mode="make")) as file:
         assert file.execute("INSERT INTO things VALUES (?)", "a") == 1
-        file.keep_fact("colour", "red")
+        file.set_fact("colour", "red")
 
     again = SqliteFile(path, KIND)
     assert (list_things(path), again.find_fact("colour"), again.find_fact("schema")) == (["a"], "red", "test/things/1")

@@ -13,7 +13,7 @@ from adjudge.erasure.choice import Choice
 from adjudge.erasure.forget import Places, forget
 from adjudge.erasure.ledger import Order
 from adjudge.guards import Monitor, read_monitor
-from adjudge.guards.approval.listed import rebuild_listed, verify_listed
+from adjudge.guards.approval.request_columns import rebuild_listed, verify_listed
 from adjudge.guards.approval.tables import make_tables
 from kit.audited import answer, use
 from kit.ledgers import STORES, open_store, verify

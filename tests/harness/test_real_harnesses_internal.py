@@ -22,8 +22,8 @@ from adjudge import Ledger
 from adjudge.cli import main
 from adjudge.harness import scripted_model
 from adjudge.harness.answers import answer_call, warn_user
-from adjudge.harness.checking import OBSERVES
 from adjudge.harness.events import StartEvent, read_event
+from adjudge.harness.hook_guard import OBSERVES
 from adjudge.harness.installing import MARK, Installation, make_hooks
 from adjudge.harness.scripted_model import ScriptedCall, ScriptedStep, Step
 from kit.cli import ME

@@ -209,6 +209,50 @@ def test_docstrings_begin_with_a_verb_or_a_noun():
     assert asking == []
 
 
+POINTER = re.compile(r"``([\w/]+\.py)``(?:\s+\(``([\w.]+)``\))?")
+"""A file that a docstring names, and what it says is defined there."""
+
+CITING = {"dataset/importers/inspect_scores.py", "dataset/importers/openai_logs.py"}
+"""The modules that name files of other projects, which they read the output of."""
+
+
+def find_broken_pointers(path: Path, text: str) -> list[str]:
+    """Find the pointers of a module's docstring to a file that is absent, or does not have the name."""
+    broken = []
+    for file, name in POINTER.findall(text):
+        folders = (path.parent, path.parent.parent, house.PACKAGE, house.ROOT)
+        target = next((folder / file for folder in folders if (folder / file).is_file()), None)
+        defined = re.compile(rf"(def|class) {re.escape(name.rpartition('.')[2])}\b|^{re.escape(name)}\b", re.MULTILINE)
+        if target is None or (name and not defined.search(target.read_text("utf-8"))):
+            broken.append(f"{house.where(path)} {file} {name}".rstrip())
+    return broken
+
+
+@pytest.mark.no_cover
+def test_modules_point_to_files_that_exist():
+    """A module says which file decides what it does not, and that file has what it says."""
+    docstrings = {path: ast.get_docstring(house.parse(path)) or "" for path in house.package_files()}
+    cited = [path for path in docstrings if path.relative_to(house.PACKAGE).as_posix() not in CITING]
+    assert sum(bool(POINTER.search(text)) for text in docstrings.values()) > 100
+    assert [broken for path in cited for broken in find_broken_pointers(path, docstrings[path])] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("``gate.py`` (``Gate``)", []),
+        ("``guards/gate.py``", []),
+        ("``gat.py`` (``Gate``)", ["gat.py Gate"]),
+        ("``gate.py``\n(``Gates.nothing``)", ["gate.py Gates.nothing"]),
+    ],
+)
+def test_a_pointer_that_leads_nowhere_is_found(text: str, broken: list[str]):
+    """As after a file was renamed."""
+    path = house.PACKAGE / "guards" / "audit.py"
+
+    assert find_broken_pointers(path, text) == [f"{house.where(path)} {end}" for end in broken]
+
+
 QUESTIONS = """'Whether.'
 class A:
     'An A.'

@@ -49,7 +49,7 @@ ADAPTERS = {
     "adjudge.integrations.pydantic_evals",
     "adjudge.mcp.client",
     "adjudge.mcp.elicited_votes",
-    "adjudge.mcp.results",
+    "adjudge.mcp.result_screens",
     "adjudge.mcp.server",
     "adjudge.server.mcp_serving",
     "adjudge.server.mcp_tools",

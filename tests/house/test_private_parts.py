@@ -40,7 +40,10 @@ NEEDED: Mapping[str, frozenset[str]] = {
     "kit/viewing.py": frozenset(
         {"adjudge.config.server.ServerSettings", "adjudge.server.listening.listen"}
         | {"adjudge.server.run_library.RunLibrary"}
-        | {f"adjudge.server.viewing.{name}" for name in ("OPEN", "find_below", "find_named", "make_view_app")}
+        | {
+            f"adjudge.server.view_command.{name}"
+            for name in ("OPEN", "find_runs_below", "find_named_runs", "make_view_app")
+        }
     ),
     # Accounts are many, and a password is hashed so that guessing it is dear: server/pages/test_signin.py holds how.
     "kit/server.py": frozenset({"adjudge.server.accounts._make_hasher"}),
@@ -104,7 +107,7 @@ def is_ours(text: str) -> bool:
     return re.fullmatch(r"adjudge(\.\w+)*", text) is not None
 
 
-def find_named(node: ast.AST) -> list[str]:
+def find_named_runs(node: ast.AST) -> list[str]:
     """The addresses of ours that one node imports, or names to have them replaced or imported."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names if is_ours(alias.name)]
@@ -119,7 +122,7 @@ def find_named(node: ast.AST) -> list[str]:
 def find_private(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """The private parts that a file looks at: addresses that are not public, and names with an underscore."""
     for node in ast.walk(tree):
-        for address in find_named(node):
+        for address in find_named_runs(node):
             if not is_public(address):
                 yield address, node
         if isinstance(node, ast.Attribute) and is_hidden(node.attr):

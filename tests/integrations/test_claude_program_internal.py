@@ -15,7 +15,7 @@ import pytest
 
 from adjudge import Gate, UsageError
 from adjudge.guards import ToolGuard
-from adjudge.harness.checking import HookGuard
+from adjudge.harness.hook_guard import HookGuard
 from adjudge.harness.scripted_model import ScriptedCall, ScriptedModel
 from kit import docs, house
 from kit.coding_agents import list_results, make_command, make_rewriting_hooks

@@ -37,12 +37,12 @@ def require_chromium() -> None:
 def _give_time(make: Callable[..., Any]) -> Callable[..., Any]:
     """Let what a browser makes wait as long as any test: Playwright's own 30 s are over on a busy machine."""
 
-    def make_patient(*args: Any, **options: Any) -> Any:
+    def remove_time_limits(*args: Any, **options: Any) -> Any:
         made = make(*args, **options)
         made.set_default_timeout(1_000 * HANG)
         return made
 
-    return make_patient
+    return remove_time_limits
 
 
 @contextmanager

@@ -43,16 +43,16 @@ class Viewing:
 
 def view_below(folder: Path) -> AbstractContextManager[Viewing]:
     """Show the runs in a folder, as without arguments."""
-    from adjudge.server.viewing import find_below
+    from adjudge.server.view_command import find_runs_below
 
-    return _open_view(partial(find_below, folder))
+    return _open_view(partial(find_runs_below, folder))
 
 
 def view_named(folders: Sequence[Path]) -> AbstractContextManager[Viewing]:
     """Show the runs in these folders."""
-    from adjudge.server.viewing import find_named
+    from adjudge.server.view_command import find_named_runs
 
-    return _open_view(partial(dict, find_named(folders)))
+    return _open_view(partial(dict, find_named_runs(folders)))
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def _open_view(scan: Callable[[], Mapping[str, Path]]) -> Iterator[Viewing]:
     from adjudge.config.server import ServerSettings
     from adjudge.server.listening import listen
     from adjudge.server.run_library import RunLibrary
-    from adjudge.server.viewing import OPEN, make_view_app
+    from adjudge.server.view_command import OPEN, make_view_app
 
     listener = listen(ServerSettings(port=0))
     app, holder = make_view_app(RunLibrary(scan=scan, writes=False), listener.getsockname()[1])

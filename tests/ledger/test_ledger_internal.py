@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from adjudge import Decision, RuleResult, Usage, UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.judges import read_result
 from adjudge.ledger.columns import derive, derive_draft
 from adjudge.ledger.entry import COLUMNS, SCHEMA, hash_entry
@@ -81,7 +81,7 @@ LEAVES = some.none() | some.booleans() | some.integers() | some.floats() | some.
 @given(some.recursive(LEAVES, lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner)))
 def test_any_payload_is_canonical_json(value: Any):
     """Whatever stands in a payload, its bytes are those that another RFC 8785 encoder makes of them."""
-    from adjudge.formats.plain import to_plain
+    from adjudge.formats.plain_data import to_plain
 
     written = encode_payload(to_plain({"value": value}))
 

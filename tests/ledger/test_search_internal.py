@@ -15,7 +15,7 @@ from sqlalchemy import Connection, create_engine, select
 
 from adjudge import Approvals, Decision, Ledger
 from adjudge.ledger import search_index, store
-from adjudge.ledger.columns import find_columns, make_column_tables
+from adjudge.ledger.columns import get_columns_table, make_column_tables
 from adjudge.ledger.search_index import (
     FORERUNNER,
     SEARCH_STATE,
@@ -72,7 +72,7 @@ async def find(ledger: Ledger, query: str) -> list[int]:
     """The places that a query finds, as the index of this moment has them."""
 
     def look(connection: Connection) -> list[int]:
-        columns = find_columns()
+        columns = get_columns_table()
         matching = match_entries(connection, read_query(query), columns.c.seq)
         return list(connection.execute(select(columns.c.seq).where(matching).order_by(columns.c.seq)).scalars())
 

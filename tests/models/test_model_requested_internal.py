@@ -12,7 +12,7 @@ from adjudge import JudgeResult
 from adjudge.models.reported_name import ReportedNames
 from adjudge.report import make_report, render_html, render_markdown
 from adjudge.report.document import join_text
-from adjudge.report.format import list_model_changes
+from adjudge.report.run_words import list_model_changes
 from adjudge.runs.item import encode_result
 from kit.reports import keep_run, make_item, make_result
 

@@ -21,7 +21,7 @@ from adjudge.models.price import PricedModel
 from adjudge.models.rate_limit import Pace, PacedModel
 from adjudge.models.replies.cache import CachedModel
 from adjudge.models.replies.key import describe_call, describe_request, make_call_key, make_key
-from adjudge.models.replies.run_replies import KeptModel
+from adjudge.models.replies.run_replies import RunReplyModel
 from adjudge.models.wrapper import WrapperModel
 from adjudge.runs.batch.batched_model import BatchedModel, PromptModel
 from adjudge.runs.estimate.metered_model import MeteredModel
@@ -63,7 +63,7 @@ Make = Callable[[Model, Path], Model]
 
 WRAPPERS: dict[type[WrapperModel], Make] = {
     CachedModel: lambda model, folder: CachedModel(model, ReplyCache(folder / "cache.sqlite")),
-    KeptModel: lambda model, folder: KeptModel(model, RunStore(folder).create(), resumed=True),
+    RunReplyModel: lambda model, folder: RunReplyModel(model, RunStore(folder).create(), resumed=True),
     PacedModel: lambda model, _: PacedModel(model, Pace(2)),
     PricedModel: lambda model, _: PricedModel(model, lambda _: Price(input=1, output=1), budget=Budget(9)),
     PromptModel: lambda model, _: PromptModel(model, asyncio.Semaphore(1)),

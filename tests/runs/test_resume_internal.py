@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adjudge import Judge, UsageError, open_run
 from adjudge.models import Request
-from adjudge.models.replies.key import describe_request, make_key, make_place
+from adjudge.models.replies.key import describe_request, make_key, make_reply_key
 from adjudge.runs.folder import RunLock
 from kit.runs import Words, cut_off, do, make_cases
 
@@ -24,7 +24,7 @@ def test_a_kept_reply_answers_the_very_same_request_alone(tmp_path: Path):
     done = open_run(tmp_path / "run")
     [body] = done.store.replies()
     row = json.loads(body)
-    key = make_place(case=row["case"], order=None, sample=0, model="words", seat=0, attempt=1)
+    key = make_reply_key(case=row["case"], order=None, sample=0, model="words", seat=0, attempt=1)
     with done.store._writer.using() as connection:
         connection.execute("DELETE FROM results")
         connection.execute(

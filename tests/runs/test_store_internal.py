@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Case, CriterionResult, JudgeResult, RuleResult, Usage, UsageError
-from adjudge.formats.plain import encode, to_plain
+from adjudge.formats.plain_data import encode, to_plain
 from adjudge.judges import read_result
 from adjudge.runs import RunItem
 from adjudge.runs.item import encode_case, encode_result

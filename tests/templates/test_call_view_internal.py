@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge.formats.json_places import decode_text, find_decoded, find_encoded, read_places
+from adjudge.formats.json_places import decode_text, read_places, to_decoded_position, to_encoded_position
 from adjudge.templates.call_values import (
     ArgumentRow,
     BytesValue,
@@ -571,10 +571,10 @@ def test_a_place_in_json_is_a_place_in_what_it_says(text: str, ascii_only: bool,
     node = read_places(written)
     assert node is not None
     place = data.draw(st.integers(0, len(text)))
-    encoded = find_encoded(written, node.values[0], place)
+    encoded = to_encoded_position(written, node.values[0], place)
 
     assert decode_text(written, node.values[0]) == text
-    assert find_decoded(written, node.values[0], encoded) == place
+    assert to_decoded_position(written, node.values[0], encoded) == place
     assert json.loads(f'"{written[node.values[0].start + 1 : encoded]}"') == text[:place]
 
 

@@ -16,7 +16,7 @@ from adjudge.report.judgement import list_findings
 from adjudge.result import JudgeChainResult, JudgeResult, PartResult
 from adjudge.templates.call_values import Finding, PlacedFinding
 from adjudge.templates.judged_text import LONGEST_PLAIN, make_judged_text
-from adjudge.templates.opened import MOST_DRAWN, Opened, read_opened
+from adjudge.templates.opened_parts import MOST_DRAWN, Opened, read_opened
 from adjudge.templates.transcript_values import FoldRow, JudgedText, StepRow, TranscriptView
 from adjudge.templates.transcript_view import LONGEST_SHOWN, make_transcript_view
 from kit.growth import measure_growth

@@ -18,7 +18,7 @@ from adjudge.agents.command import CommandOutput, run_command
 from adjudge.agents.read import RunFormat, read_run
 from adjudge.agents.run import AgentRun
 from adjudge.agents.step import Step
-from adjudge.agents.workspace import Snapshot, copy_workspace, look_at
+from adjudge.agents.workspace import Snapshot, copy_workspace, take_snapshot
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_timeout
 from adjudge.formats.text import flatten, show
@@ -226,7 +226,7 @@ def _prepare_copy(
     if workspace is None:
         source.mkdir()
     copy_workspace(source, copy, with_git=with_git)
-    return source, copy, look_at(copy)
+    return source, copy, take_snapshot(copy)
 
 
 def _make_env(env: Mapping[str, str | None] | None) -> dict[str, str]:
@@ -242,7 +242,7 @@ def _make_env(env: Mapping[str, str | None] | None) -> dict[str, str]:
 
 def _add_changes(run: AgentRun, before: Snapshot, source: Path, copy: Path) -> AgentRun:
     """Add the files that the agent changed to its run. If a snapshot is not whole, the run is not complete."""
-    after = look_at(copy)
+    after = take_snapshot(copy)
     problems = [*run.problems, *before.problems, *after.problems]
     return replace(
         run,

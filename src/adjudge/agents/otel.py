@@ -11,7 +11,7 @@ from adjudge.agents.messages import open_json, read_messages
 from adjudge.agents.run import AgentRun
 from adjudge.agents.source import Document
 from adjudge.agents.spans import Span, is_span, list_spans
-from adjudge.agents.trace import ModelRequest, ToolRun, Trace, find_holders, index_spans, read_trace
+from adjudge.agents.trace import ModelRequest, ToolRun, Trace, find_enclosing_spans, index_spans, read_trace
 from adjudge.agents.transcript import Transcript, read_count, read_name, read_text
 from adjudge.result import Usage
 
@@ -27,7 +27,7 @@ def read_otel(document: Document) -> AgentRun:
     transcript = Transcript("otel")
     spans = list_spans(document, transcript)
     trace = Trace(spans=index_spans(spans, transcript))
-    agent_spans = find_holders(trace.spans, lambda span: _get_operation(span) == "invoke_agent")
+    agent_spans = find_enclosing_spans(trace.spans, lambda span: _get_operation(span) == "invoke_agent")
     roots = [span for span in spans if _get_operation(span) == "invoke_agent" and agent_spans[span.id] is None]
     trace.root = roots[0] if roots else None
     if len(roots) > 1:  # the words of all agents but the first are left out below, as those of sub-agents

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.extent import find_excess
 from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json, to_json_value
+from adjudge.formats.json_size import measure_excess
 from adjudge.formats.text import show
 
 MOST_BYTES = 50_000_000
@@ -128,7 +128,7 @@ def _read_objects(members: Sequence[Mapping[str, Any]]) -> Document:
     """Read the objects of a program. Raises ``UsageError`` for too many or too large ones, and for what is no JSON."""
     if len(members) > MOST_LINES:
         raise UsageError(f"source has more than {MOST_LINES:,} objects", argument="source")
-    if find_excess(members, MOST_BYTES) is not None:
+    if measure_excess(members, MOST_BYTES) is not None:
         raise UsageError(f"source comes to more than {MOST_BYTES:,} characters, or nests too deeply", argument="source")
     try:
         plain = [to_json_value(member) for member in members]

@@ -14,7 +14,7 @@ from typing import Any
 from adjudge.agents.source import Document
 from adjudge.agents.transcript import Transcript, read_text
 from adjudge.errors import UsageError
-from adjudge.formats.exported import find_members, read_time
+from adjudge.formats.observability_rows import find_members, read_time
 
 KIND = "openinference.span.kind"
 """The attribute that only spans of OpenInference have. Phoenix writes it beside the attributes as well."""

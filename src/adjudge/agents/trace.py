@@ -86,7 +86,7 @@ def index_spans(spans: Sequence[Span], transcript: Transcript) -> dict[str, Span
     return indexed
 
 
-def find_holders(spans: Mapping[str, Span], is_wanted: Callable[[Span], bool]) -> dict[str, Span | None]:
+def find_enclosing_spans(spans: Mapping[str, Span], is_wanted: Callable[[Span], bool]) -> dict[str, Span | None]:
     """Find for each span the nearest span around it that is wanted; ``None`` without one, and in a loop of spans.
 
     Each span is looked at once, because spans inside each other in a long row would take the square of their number.
@@ -116,8 +116,8 @@ def find_sub_agents(
     because they may look through all that it has.
     """
     kinds = {span_id: find_kind(span) for span_id, span in spans.items()}
-    inner_holders = find_holders(spans, lambda span: kinds[span.id] in _INNER_KINDS)
-    agents = find_holders(spans, lambda span: kinds[span.id] == "AGENT")
+    inner_holders = find_enclosing_spans(spans, lambda span: kinds[span.id] in _INNER_KINDS)
+    agents = find_enclosing_spans(spans, lambda span: kinds[span.id] == "AGENT")
     # An agent that is not inside a tool or a check is the agent itself.
     sub_agents = {
         agent.id: agent for agent in agents.values() if agent is not None and inner_holders[agent.id] is not None
@@ -178,7 +178,7 @@ class _TraceReader:
             run.call_id: run.result for run in trace.tools if isinstance(run.call_id, str) and run.result
         }
         request_ids = {request.span.id for request in trace.requests}
-        self.holding_request = find_holders(trace.spans, lambda span: span.id in request_ids)
+        self.holding_request = find_enclosing_spans(trace.spans, lambda span: span.id in request_ids)
         """The request around each span, if there is one."""
         self.has_begun = False
         self.executed_call_ids: set[str] = set()

@@ -113,7 +113,7 @@ def _redirect_link(link: Path, root: Path, target: Path) -> None:
         link.symlink_to(target / inside)
 
 
-def look_at(folder: Path) -> Snapshot:
+def take_snapshot(folder: Path) -> Snapshot:
     """List everything in a folder, with digests, hidden files and repositories included."""
     builder = _SnapshotBuilder(folder)
     builder.walk(folder, 0)

@@ -4,7 +4,7 @@ Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable in
 network or a store failed, 70 adjudge crashed, 130 interrupted. People see a traceback only if adjudge itself is broken.
 
 Which exit status a result has is decided by the ``find_status`` of each command; the one that several share is in
-``results.py``.
+``judge_output.py``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import typer
 from adjudge import __version__
 from adjudge.cli.command_groups import make_command_line
 from adjudge.cli.commands.completion import COMPLETE, SHELLS
+from adjudge.cli.error_messages import begin_call, format_error, spelling_log
 from adjudge.cli.exit_status import CRASHED, DONE, INTERRUPTED, UNDECIDED, USAGE
 from adjudge.cli.output import complain, flush_streams, note, print_line
-from adjudge.cli.spelling import begin_call, format_error, spelling_log
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import find_nearest, show
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.interruption import catching_interrupts, finish_or_leave
 from adjudge.cli.output import note, show_status
-from adjudge.cli.spelling import format_error
 from adjudge.config.file import Config
 from adjudge.config.judges import Panel, choose
 from adjudge.dataset.case import Case

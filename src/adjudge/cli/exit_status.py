@@ -1,7 +1,7 @@
 """The exit statuses that every command shares, as ``adjudge --help`` lists them. A script may rely on them.
 
 Which of them a command ends with is decided in that command (``commands/run.py``: ``find_status``), that of a result in
-``results.py``, and that of an error in ``app.py`` (``_report_error``).
+``judge_output.py``, and that of an error in ``app.py`` (``_report_error``).
 """
 
 from __future__ import annotations

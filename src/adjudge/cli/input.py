@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.folder import list_texts
 from adjudge.cli.options import DataOptions, MaterialOptions
 from adjudge.cli.output import is_terminal
-from adjudge.cli.spelling import format_error
 from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows

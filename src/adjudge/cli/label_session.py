@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.output import format_seconds
-from adjudge.cli.spelling import format_error
 from adjudge.cli.text_columns import Passage
 from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.dataset.label_map import CANNOT_TELL

@@ -12,7 +12,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.loopback import normalise_loopback
 from adjudge.formats.text import flatten, show
 from adjudge.mcp.pins import name_source
-from adjudge.models.providers.route import find_proxy
+from adjudge.models.providers.proxy import find_proxy
 
 if TYPE_CHECKING:
     import httpx2

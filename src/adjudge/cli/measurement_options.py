@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.options import MeasureOptions
 from adjudge.cli.output import complain, note, print_blocks
-from adjudge.cli.spelling import format_error
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_share
 

@@ -18,7 +18,7 @@ from adjudge.formats.arguments import check_seconds
 from adjudge.formats.json import read_json
 from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.text import clean, show
-from adjudge.models.providers.route import find_proxy, make_connector
+from adjudge.models.providers.proxy import find_proxy, make_connector
 
 if TYPE_CHECKING:
     import aiohttp

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.client.connection import Connection
-from adjudge.client.payload import read_answer
+from adjudge.client.request_members import read_answer
 from adjudge.content import digest_text
 from adjudge.errors import ServerError, UsageError
 from adjudge.formats.json import is_json

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from adjudge.agents.run import AgentRun
 from adjudge.client.connection import Connection
-from adjudge.client.payload import (
+from adjudge.client.request_members import (
     check_subject,
     make_unreachable_result,
     read_answer,
@@ -24,7 +24,7 @@ from adjudge.client.payload import (
 )
 from adjudge.content import content_text, digest_text
 from adjudge.errors import ServerError, UsageError
-from adjudge.guards.approval_digest import CONTEXT, find_other
+from adjudge.guards.approval_digest import CONTEXT, find_mismatch
 from adjudge.guards.decision import Decision, block
 from adjudge.guards.decorator import GuardingGate, make_guard
 from adjudge.judges.evaluate import measure_ms
@@ -190,7 +190,7 @@ class RemoteGate:
 
     def _check_parts(self, decision: Decision, parts: Mapping[str, object]) -> None:
         """Raise ``ServerError`` if people are asked with another task, context or reference than was sent."""
-        differing_part = find_other(decision, parts) if decision.pending else None
+        differing_part = find_mismatch(decision, parts) if decision.pending else None
         if differing_part is not None:
             url = self.connection.url
             raise ServerError(
@@ -210,7 +210,7 @@ class RemoteGate:
         if isinstance(decision, Decision) and _identify_request(answer) != _identify_request(decision):
             return "another request"
         # A blocked answer may be about other parts: the server blocks if the parts sent are not what was held back.
-        differing_part = find_other(answer, sent) if answer.allowed or answer.pending else None
+        differing_part = find_mismatch(answer, sent) if answer.allowed or answer.pending else None
         return None if differing_part is None else f"another {differing_part}"
 
     def _block_answer(self, decision: Decision | str, mismatch: str, sent: Mapping[str, object]) -> Decision:

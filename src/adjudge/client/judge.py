@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.client.connection import Connection
-from adjudge.client.payload import (
+from adjudge.client.request_members import (
     check_subject,
     make_unreachable_result,
     read_answer,

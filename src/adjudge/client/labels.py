@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from adjudge.client.connection import Connection
-from adjudge.client.payload import read_answer
+from adjudge.client.request_members import read_answer
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label import Label
 from adjudge.errors import ServerError
-from adjudge.formats.typed import read_typed
+from adjudge.formats.msgspec_types import read_typed
 from adjudge.labels.task import LabelProgress, LabelTask
 from adjudge.rubric.file import load_rubric
 from adjudge.sync import make_sync_method

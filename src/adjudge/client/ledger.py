@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.client.connection import Connection
-from adjudge.client.payload import read_answer
+from adjudge.client.request_members import read_answer
 from adjudge.errors import ServerError
+from adjudge.formats.msgspec_types import read_typed
 from adjudge.formats.sqlite import create_private
-from adjudge.formats.typed import read_typed
 from adjudge.ledger.entry import Entry, Head
 from adjudge.ledger.export import refuse_export
 from adjudge.ledger.verification import Verification

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.client.connection import Connection
-from adjudge.client.payload import read_answer
-from adjudge.formats.typed import read_typed
+from adjudge.client.request_members import read_answer
+from adjudge.formats.msgspec_types import read_typed
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.short_results import RecordedResult, ResultPeriod, ResultState
 from adjudge.result import DecidedBy

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from adjudge.config.file import ASK, Config
-from adjudge.config.judges import Opener
-from adjudge.config.layers import ConfiguredLayers, open_layers
+from adjudge.config.judge_layers import ConfiguredLayers, open_layers
+from adjudge.config.judges import JudgeOpener
 from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.config.modules import find_code, importing
 from adjudge.errors import Argument, UsageError
@@ -47,7 +47,7 @@ def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
             'it asks people, and nobody is named; write approvers under [approvals], or ask = {approvers = ["ana"]}'
         )
     if "first" in terms:
-        terms["first"] = Opener(config=config, named_in=config.folder).open(
+        terms["first"] = JudgeOpener(config=config, named_in=config.folder).open(
             terms["first"], timeout=config.defaults.get("timeout")
         )
     return terms
@@ -262,7 +262,7 @@ def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
     chosen = name if name is not None else config.defaults.get("judge")
     if chosen is None:
         raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]", argument="judge")
-    return Opener(config=config, named_in=config.folder).open(chosen, timeout=config.defaults.get("timeout"))
+    return JudgeOpener(config=config, named_in=config.folder).open(chosen, timeout=config.defaults.get("timeout"))
 
 
 def _open_layers(table: Mapping[str, Any], config: Config) -> ConfiguredLayers:

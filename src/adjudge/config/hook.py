@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from adjudge.config.file import Config, check_keys
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
 from adjudge.config.hook_binding import list_named_files
-from adjudge.config.ledger import SQLITE, CommandRecorder, find_place, open_ledger
+from adjudge.config.ledger import SQLITE, CommandRecorder, find_address, open_ledger
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.text import show
 from adjudge.guards.gate import Gate
 from adjudge.guards.tool_guard.effects import read_effects
 from adjudge.guards.tool_guard.guard import CallMatch, ToolGuard
-from adjudge.guards.tool_guard.tool_gates import ToolKey
-from adjudge.harness.checking import CallGuard, HookGuard, KnownSources, PendingAnswer
+from adjudge.guards.tool_guard.tool_patterns import ToolKey
 from adjudge.harness.events import Harness
 from adjudge.harness.guard_server import GuardServer, NotChecked, read_server_table
+from adjudge.harness.hook_guard import CallGuard, HookGuard, KnownSources, PendingAnswer
 from adjudge.harness.open_shell import NoOpenShell
 from adjudge.harness.self_protection import SelfProtection, list_protected
 from adjudge.ledger.ledger import Ledger
@@ -344,7 +344,7 @@ class GuardMaker:
         own = [*([config.path] if config.path else []), *list_named_files(config), *map(Path, self.settings.protects)]
         # A cache is protected because its entries are the judge's replies. No digest can bind it, as it changes in use.
         databases = [config.resolve_path(gate["cache"]) for gate in config.gates.values() if "cache" in gate]
-        address = find_place(config, None)
+        address = find_address(config, None)
         databases += [Path(address.removeprefix(SQLITE))] if address.startswith(SQLITE) else []
         own += [Path(f"{database}{end}") for database in databases for end in ("", "-wal", "-shm", "-journal")]
         own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []

@@ -120,7 +120,7 @@ async def _fetch_models(port: int, timeout: float) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opener:
+class JudgeOpener:
     """Opens judges by their names, with the configuration and the options of the command line for every judge."""
 
     config: Config
@@ -321,7 +321,7 @@ def _open_panel(names: list[str], panel: Panel, config: Config) -> Judge | Judge
     # A judge that the environment names is treated like one of the command line: paths start from no file's folder.
     default_folder = config.folder if config.defaults.get("judge") else None
     named_in = panel.named_in if panel.judges else default_folder
-    opener = Opener(config=config, seat=seat, record=panel.record, named_in=named_in)
+    opener = JudgeOpener(config=config, seat=seat, record=panel.record, named_in=named_in)
     options: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
     default: float | None = config.defaults.get("timeout")
     if len(names) == 1:

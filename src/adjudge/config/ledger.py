@@ -87,7 +87,7 @@ def open_ledger(config: Config, url: str | None = None, *, key: str | None = Non
     """
     from adjudge.ledger.ledger import Ledger
 
-    address = find_place(config, url)
+    address = find_address(config, url)
     if not for_writing:
         return Ledger(address)
     table = config.ledger
@@ -100,7 +100,7 @@ def open_ledger(config: Config, url: str | None = None, *, key: str | None = Non
         raise error.within(f"{config.path}: [ledger]") if table else error from None
 
 
-def find_place(config: Config, url: str | None) -> str:
+def find_address(config: Config, url: str | None) -> str:
     """Return the ledger's address, a URL.
 
     The path of ``--ledger`` (``url``) starts from the working directory, one of ``[ledger]`` from the configuration's

@@ -1,6 +1,6 @@
 """Importing modules that ``python:`` names, from the folder of the file that names them or the working directory.
 
-Installed modules come first, so that a file ``yaml.py`` in such a folder does not replace a library. A name in a
+Installed modules come first, so that no file in such a folder replaces a library, such as ``yaml``. A name in a
 configuration file means the folder of that file and never the working directory, where an author who is to be judged
 may have put a module of the same name.
 """
@@ -76,7 +76,7 @@ def admit(folder: Path | None) -> Path | None:
     importlib.invalidate_caches()
     guard = _find_guard()
     if guard is None:
-        guard = PlaceGuard()
+        guard = ImportGuard()
         sys.meta_path.insert(0, guard)
     if resolved not in guard.list_places() or resolved not in guard.folders:
         _check_loaded(resolved, [other for other in guard.list_places() if other != resolved])
@@ -86,7 +86,7 @@ def admit(folder: Path | None) -> Path | None:
     return resolved
 
 
-class PlaceGuard:
+class ImportGuard:
     """An importer (``sys.meta_path``) that refuses modules which several of the admitted folders have.
 
     The working directory counts as one of them if it is on the import path. The importer finds no modules itself; it
@@ -202,9 +202,9 @@ def _list_origins(spec: ModuleSpec | None) -> list[Path]:
     return [Path(spec.origin).resolve().parent] if spec.has_location and spec.origin is not None else []
 
 
-def _find_guard() -> PlaceGuard | None:
-    """Return the ``PlaceGuard`` among Python's importers, if there is one already."""
-    return next((finder for finder in sys.meta_path if isinstance(finder, PlaceGuard)), None)
+def _find_guard() -> ImportGuard | None:
+    """Return the ``ImportGuard`` among Python's importers, if there is one already."""
+    return next((finder for finder in sys.meta_path if isinstance(finder, ImportGuard)), None)
 
 
 def _list_import_path() -> list[Path]:

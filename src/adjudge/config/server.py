@@ -17,7 +17,7 @@ from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_whole_number
 from adjudge.formats.loopback import is_this_machine, normalise_loopback
 from adjudge.formats.text import show
-from adjudge.guards.approval.request import LONGEST_UNDO
+from adjudge.guards.approval.request_terms import LONGEST_UNDO
 
 PORT = 8318
 """The default port."""

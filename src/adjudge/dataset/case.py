@@ -12,7 +12,7 @@ from adjudge.agents.run import AgentRun
 from adjudge.content import content_text, digest_text
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
+from adjudge.formats.json_size import MOST_DEPTH, MOST_WRITTEN, measure_excess
 from adjudge.formats.record import Layout, list_members
 from adjudge.formats.text import list_names, show
 from adjudge.rubric.file import load_rubric
@@ -263,7 +263,7 @@ def _explain_unknown(key: object) -> str:
 
 def check_text(value: Any) -> None:
     """Raise ``UsageError`` for a value that cannot be written as JSON in UTF-8, or is too deep or too long for it."""
-    excess = find_excess(value)
+    excess = measure_excess(value)
     if excess == "deep":
         raise UsageError(
             f"it is nested more than {MOST_DEPTH} levels deep, or endlessly; hand in less, and nothing that holds "

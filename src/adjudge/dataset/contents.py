@@ -12,7 +12,7 @@ from typing import Self
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_digest, check_whole_number
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.record import write_record
 
 _SIZE = 32

@@ -1,7 +1,8 @@
 """Forgetting in files: caches of replies, recordings, files of labels, and folders of runs.
 
 Which contents are chosen is decided in ``choice.py`` (``Choice``), and the order in which places are searched in
-``forget.py`` (``forget``).
+``forget.py`` (``forget``). The bytes of deleted rows leave a file of adjudge's in ``formats/sqlite_file.py``
+(``clear_space``), and a ledger's in ``ledger/store.py``.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ from adjudge.erasure.ledger import (
 from adjudge.erasure.report import Findings, ForgetReport, NamedText, OutOfReach
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
-from adjudge.guards.approval.listed import verify_listed
+from adjudge.guards.approval.request_columns import verify_listed
 from adjudge.ledger.columns import make_column_tables
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.verification import ERASURES_SCHEMA, Verification

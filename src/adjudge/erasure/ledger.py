@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.erasure.choice import Choice
 from adjudge.erasure.report import Findings, NamedText
-from adjudge.guards.approval.listed import OPEN
+from adjudge.guards.approval.request_columns import OPEN
 from adjudge.guards.approval.store import ApprovalTransaction, erase_request, load
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, PENDING, PENDING_VOTES, REQUEST_COLUMNS, VOTES
 from adjudge.guards.approval.tables import make_tables as make_approval_tables
@@ -401,7 +401,7 @@ class LedgerErasure:
             for row in transaction.connection.execute(table.select().where(condition)):
                 derived = derive(tuple(row))  # type: ignore[arg-type] - PostgreSQL's bytes are a view of the same
                 names = () if derived is None else derived.names
-                # An entry that changes how far a run is trusted has the run's name with this ending, by ``name_trust``.
+                # An entry that changes a run's trust has the run's name with this ending (``make_trust_name``).
                 runs |= {
                     value.removesuffix("\ntrust")
                     for name, value in names

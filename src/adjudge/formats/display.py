@@ -1,7 +1,7 @@
 """The look of a result: a panel in a terminal, a table in a notebook.
 
 A judge or an author who wants to pass wrote the texts, so they are shown as plain data: no markup is interpreted, no
-control character reaches a terminal, no character reaches HTML unescaped.
+control character reaches a terminal (``clean`` in ``text.py``), no character reaches HTML unescaped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from adjudge.formats.numbers import describe_needed, format_apart
+from adjudge.formats.numbers import describe_needed, format_distinct
 from adjudge.formats.text import clean
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class DrawnPair(Protocol):
     def duration_ms(self) -> float: ...
 
 
-def find_mark(criterion: DrawnCriterion) -> str | None:
+def find_pass_mark(criterion: DrawnCriterion) -> str | None:
     """Return ``passed`` or ``failed`` for a criterion with a score and its own threshold or a rule, else ``None``.
 
     Without a threshold there is nothing to reach: a ✓ beside 0.60 of a content that needed 0.80 would be read as praise
@@ -135,20 +135,20 @@ def find_mark(criterion: DrawnCriterion) -> str | None:
     return "passed" if criterion.passed else "failed"
 
 
-def name_mark(criterion: DrawnCriterion, default: str = "") -> str:
+def describe_pass_mark(criterion: DrawnCriterion, default: str = "") -> str:
     """Return ``pass`` or ``fail`` for a criterion with a mark, and ``default`` for one without."""
-    return {"passed": "pass", "failed": "fail"}.get(find_mark(criterion) or "", default)
+    return {"passed": "pass", "failed": "fail"}.get(find_pass_mark(criterion) or "", default)
 
 
 def format_criterion_score(criterion: DrawnCriterion) -> str:
     """Format a criterion's score, after ✓ or ✗ if the criterion has a mark."""
-    (score, _), mark = format_criterion(criterion), find_mark(criterion)
+    (score, _), mark = format_criterion(criterion), find_pass_mark(criterion)
     return score if mark is None else f"{SIGNS[mark]} {score}"
 
 
 def format_criterion(criterion: DrawnCriterion) -> tuple[str, str]:
     """Format a criterion's score and its threshold; the second text is empty without a threshold."""
-    score, needed = format_apart(criterion.score, criterion.threshold)
+    score, needed = format_distinct(criterion.score, criterion.threshold)
     return score, "" if criterion.threshold is None else needed
 
 
@@ -252,7 +252,7 @@ def _draw_criteria(result: DrawnResult) -> RenderableType:
     for name, alignment in (("criterion", "left"), ("score", "right"), ("needs", "right"), ("reasoning", "left")):
         table.add_column(name, justify=alignment)  # type: ignore[arg-type]
     for criterion in result.criteria:
-        score = Text(format_criterion_score(criterion), style=COLOURS.get(find_mark(criterion) or "", ""))
+        score = Text(format_criterion_score(criterion), style=COLOURS.get(find_pass_mark(criterion) or "", ""))
         _, needs = format_criterion(criterion)
         name = Text(clean(criterion.name, keep_lines=False))
         table.add_row(name, score, needs, Text(clean(criterion.reasoning)))

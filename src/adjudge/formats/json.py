@@ -11,7 +11,7 @@ from enum import EnumType
 from math import isfinite
 from typing import Any
 
-from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
+from adjudge.formats.json_size import MOST_DEPTH, MOST_WRITTEN, measure_excess
 from adjudge.formats.text import flatten, quote, show
 
 # Everything up to the next brackets, then the opening ones, then the closing ones. Texts are skipped whole, so a
@@ -130,7 +130,7 @@ def to_json_value(value: Any) -> Any:
     A value of more than 20,000,000 characters as JSON is refused before it is copied, because each use of a shared list
     becomes a copy.
     """
-    if find_excess(value) == "long":
+    if measure_excess(value) == "long":
         raise ValueError(f"it comes to more than {MOST_WRITTEN:,} characters as JSON; hand in less")
     return _copy_json(value, 0)
 

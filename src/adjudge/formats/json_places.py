@@ -99,12 +99,12 @@ def describe_call(text: str) -> str | None:
     return f"{tool}: {arguments}" if arguments else tool
 
 
-def find_decoded(text: str, node: JsonNode, place: int) -> int:
+def to_decoded_position(text: str, node: JsonNode, place: int) -> int:
     """Convert a position in the JSON to one in the unescaped text of a node; inside an escape, to its start."""
     return _convert_position(text, node, place, decoded=False)
 
 
-def find_encoded(text: str, node: JsonNode, place: int) -> int:
+def to_encoded_position(text: str, node: JsonNode, place: int) -> int:
     """Convert a position in the unescaped text of a node to one in the JSON."""
     return _convert_position(text, node, place, decoded=True)
 

@@ -43,25 +43,25 @@ def count_digits(*values: float | None, digits: int) -> int:
     return _MOST_DIGITS
 
 
-def format_apart(*values: float | None, digits: int = 2) -> tuple[str, ...]:
+def format_distinct(*values: float | None, digits: int = 2) -> tuple[str, ...]:
     """Format numbers that are compared: equal ones read the same, different ones do not, and their order is kept."""
     shown_values, needed_digits = _map_to_shown(values), count_digits(*values, digits=digits)
     return tuple([NOTHING if value is None else format_decimal(shown_values[value], needed_digits) for value in values])
 
 
 def format_score(score: float | None) -> str:
-    """Format a score with two digits; use ``format_apart`` for one beside what it is compared with."""
+    """Format a score with two digits; use ``format_distinct`` for one beside what it is compared with."""
     return NOTHING if score is None else format_decimal(score, 2)
 
 
 def format_beside(value: float | None, others: Iterable[float | None]) -> str:
     """Format a score with as many digits as tell it apart from the others in its row."""
-    return format_apart(value, *others)[0]
+    return format_distinct(value, *others)[0]
 
 
 def describe_needed(score: float, needed: float | None) -> tuple[str, str]:
     """Format a score and its threshold so that different ones read differently; without one the second is empty."""
-    return (format_score(score), "") if needed is None else _unpack_pair(format_apart(score, needed))
+    return (format_score(score), "") if needed is None else _unpack_pair(format_distinct(score, needed))
 
 
 def format_change(before: float | None, after: float | None) -> tuple[str, str, str]:
@@ -113,7 +113,7 @@ def format_dollars(dollars: float | None, *, digits: int | None = None) -> str:
 
 def format_amounts(*dollars: float, digits: int = 4) -> tuple[str, ...]:
     """Format amounts that are compared, such as what was spent of a budget."""
-    return tuple([f"${text}" for text in format_apart(*dollars, digits=digits)])
+    return tuple([f"${text}" for text in format_distinct(*dollars, digits=digits)])
 
 
 def _map_to_shown(values: tuple[float | None, ...]) -> dict[float, float]:

@@ -38,9 +38,9 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from adjudge.errors import UsageError
-from adjudge.formats.plain import AS_IS, to_plain
+from adjudge.formats.msgspec_types import read_typed
+from adjudge.formats.plain_data import AS_IS, to_plain
 from adjudge.formats.text import clean
-from adjudge.formats.typed import read_typed
 
 R = TypeVar("R")
 

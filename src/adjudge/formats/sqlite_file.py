@@ -182,9 +182,9 @@ class SqliteFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-    def keep_fact(self, name: str, value: str) -> None:
+    def set_fact(self, name: str, value: str) -> None:
         """Keep a fact about the whole file."""
-        self.execute(KEEP_FACT, name, value)
+        self.execute(SET_FACT, name, value)
 
     def clear_space(self) -> bool:
         """Remove deleted data from the file and the log beside it; return false if another process still reads the log.
@@ -321,7 +321,7 @@ def _fold_blanks(statement: str) -> str:
     return " ".join(statement.split())
 
 
-KEEP_FACT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
+SET_FACT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

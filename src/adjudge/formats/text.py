@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from adjudge.formats.extent import find_excess
 from adjudge.formats.invisible import has_unseen, is_unseen
+from adjudge.formats.json_size import measure_excess
 
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -142,7 +142,7 @@ def show(value: Any) -> str:
     """Show a value as an error message does: its repr, cut at the length of a quotation."""
     try:
         # A small list that shares its members many times over may have thousands of millions of values written out.
-        text = f"a {type(value).__name__} too large to show" if find_excess(value, _MOST_SHOWABLE) else repr(value)
+        text = f"a {type(value).__name__} too large to show" if measure_excess(value, _MOST_SHOWABLE) else repr(value)
     except Exception:  # noqa: BLE001 - an integer of 5,000 digits has no repr, and other people's types may raise
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"

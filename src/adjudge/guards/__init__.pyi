@@ -93,5 +93,5 @@ from adjudge.guards.tool_guard.history import read_call_history as read_call_his
 from adjudge.guards.tool_guard.screens import CallScreen as CallScreen
 from adjudge.guards.tool_guard.screens import ResultScreen as ResultScreen
 from adjudge.guards.tool_guard.screens import Screened as Screened
-from adjudge.guards.tool_guard.tool_gates import ToolKey as ToolKey
+from adjudge.guards.tool_guard.tool_patterns import ToolKey as ToolKey
 from adjudge.guards.tool_guard.unfinished import UnfinishedCall as UnfinishedCall

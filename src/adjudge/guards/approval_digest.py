@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError
 from adjudge.formats.json import MOST_DEPTH
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.models.function_identity import identify_function, read_cell
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
@@ -61,7 +61,7 @@ def make_basis(
     return basis | {"rules": _digest([_describe_rule(rule) for rule in rules]), "policy": dict(policy)}
 
 
-def find_other(pending: Decision, contents: Mapping[str, object]) -> str | None:
+def find_mismatch(pending: Decision, contents: Mapping[str, object]) -> str | None:
     """Name the first of content, task, context and reference that differs from what a decision holds back.
 
     Returns ``None`` if none of the given ones differs. A value that cannot be read differs.

@@ -1,7 +1,7 @@
 """Audits: a gate sends a random share of the contents that its judge let through to people afterwards.
 
 No call waits for their answers. The answers are counted in ``monitor.py``, and when the alarm is raised is decided in
-``trust/e_process.py`` (``ShareTest.is_broken``).
+``trust/share_test.py`` (``ShareTest.is_broken``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A gate holds configuration only; everything about one content is in the ``Decision``. If something goes wrong (a judge
 is down, content cannot be read, a redaction raises, a ledger refuses the entry), the content is blocked, unless an
-option lets it through; then the decision says ``decided_by="policy"``.
+option lets it through; then the decision says ``decided_by="policy"``. A gate has no time limit of its own: its judge
+has one (``Judge.timeout``), rules and ``redact`` have none.
 
 What a gate does with a result that is no pass is decided in ``gate_policy.py`` (``choose_step``), and whether a
 certificate covers a result in ``certificate/qualification.py`` (``qualify``).
@@ -35,9 +36,9 @@ from adjudge.formats.arguments import (
     read_options,
 )
 from adjudge.formats.durations import read_duration
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.text import show
-from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_request, find_other, make_basis
+from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_request, find_mismatch, make_basis
 from adjudge.guards.audit import Audit, Auditor, read_audit
 from adjudge.guards.certificate.demand import (
     CertificateDemand,
@@ -71,7 +72,7 @@ from adjudge.judges.chain import JudgeChain, has_release_policy
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_failed_rules, measure_ms
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
-from adjudge.ledger.judged import describe_judged
+from adjudge.ledger.judged_content import describe_judged
 from adjudge.ledger.payload import check_text
 from adjudge.ledger.short_results import PERSON_ASKED
 from adjudge.ledger.signature import render_public_key
@@ -181,8 +182,9 @@ class Check:
 
         ``contents`` are the content, task, context and reference that are about to be used, ``metadata`` what is known
         of them now (``None``: it is not compared). ``Gate.resume`` has found that the decision is pending at this gate,
-        and, where it was given an id, that it is the one in the ledger. A ``Decision`` that a program passes is checked
-        by 2 and 4. The returned decision allows only after these checks, in this order:
+        and, where it was given an id, that it is the one in the ledger. Of a ``Decision`` that a program passes, 2 and
+        4 check that people were asked about this very one. The returned decision allows only after these checks, in
+        this order:
 
         1. The contents and the metadata are those that were held back, since people approved only those
            (``_find_content_mismatch``).
@@ -491,7 +493,11 @@ class Check:
         return f"people were asked under {terms} than this gate has now; {_AGAIN}"
 
     def _make_basis(self, digests: Mapping[str, str]) -> dict[str, Any]:
-        """Describe what a decision of this gate rests on; ``digests`` are those of task, context and reference."""
+        """Describe what a decision of this gate rests on; ``digests`` are those of task, context and reference.
+
+        The judge and the certificate are not part of it: the request is bound to the judgement that people saw, and
+        they decide in place of the judge.
+        """
         gate = self.gate
         judge_rubric = gate.judge._get_default_rubric() if gate.judge is not None else None  # noqa: SLF001
         policy = {option.name: getattr(gate.policy, option.name) for option in fields(gate.policy)}
@@ -666,7 +672,7 @@ def _find_content_mismatch(
     pending: Decision, contents: Mapping[str, object], metadata: Mapping[str, Any] | None
 ) -> str | None:
     """Explain which of the contents or metadata differs from what was held back; return ``None`` if none does."""
-    different = find_other(pending, contents)
+    different = find_mismatch(pending, contents)
     if different is None and metadata is not None and to_plain(metadata) != to_plain(pending.metadata):
         different = "metadata"
     return None if different is None else f"the {different} is not what was held back; {_AGAIN}"

@@ -4,8 +4,8 @@ A gate binds an approval to such a request by the basis of its pending decision,
 under its kind. All kinds are listed here, because an approval of any of them can be used only once.
 
 Everything that a resumed decision has to match is decided in ``gate.py`` (``Check.resume``), and which contents an
-approval is bound to in ``approval_digest.py`` (``find_other``). A request that is sent again is compared and resumed in
-``repeated_request.py`` (``repeat_request``).
+approval is bound to in ``approval_digest.py`` (``find_mismatch``). A request that is sent again is compared and
+resumed in ``repeated_request.py`` (``repeat_request``).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every step is an entry: an audit was drawn, people answered it or did not, the j
 monitor after an alarm. The state of a monitor follows from these entries alone, so it is the same in every process, and
 ``verify`` covers it.
 
-The entries are counted here. When the alarm is raised is decided in ``trust/e_process.py`` (``ShareTest.is_broken``).
+The entries are counted here. When the alarm is raised is decided in ``trust/share_test.py`` (``ShareTest.is_broken``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from adjudge.ledger.columns import (
 )
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
-from adjudge.trust.e_process import ShareTest
+from adjudge.trust.share_test import ShareTest
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

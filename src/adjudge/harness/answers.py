@@ -3,7 +3,7 @@
 If an answer has an unknown member, Codex ignores the answer and makes the call. A pass is ``{}`` and not ``allow``,
 because ``allow`` would skip the question that the harness itself asks its user.
 
-``checking.py`` (``HookGuard``) decides which answer an event gets.
+``hook_guard.py`` (``HookGuard``) decides which answer an event gets.
 """
 
 from __future__ import annotations

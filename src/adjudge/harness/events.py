@@ -5,7 +5,7 @@ be read is an error, and never a call that goes unchecked.
 
 Sources: recorded with Claude Code 2.1.330 and Codex 0.169.0 (``tests/data/harness``).
 
-``checking.py`` (``HookGuard``) decides how an event is answered.
+``hook_guard.py`` (``HookGuard``) decides how an event is answered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.json import check_decimals, read_json
 from adjudge.formats.text import show
 from adjudge.guards.tool_guard.call import ToolCall
-from adjudge.guards.tool_guard.files import PATCH_TOOL
+from adjudge.guards.tool_guard.named_files import PATCH_TOOL
 from adjudge.harness.hook_client import LARGEST_EVENT, leave_out_result
 from adjudge.harness.patch import find_patch
 from adjudge.ledger.columns import name_owned_run

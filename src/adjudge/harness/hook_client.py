@@ -1,7 +1,7 @@
 """The command that a coding agent (harness) starts at every call to ask a guard server about the call.
 
 It imports little, so that it starts quickly, and decides nothing. Without a server ``adjudge hook check`` decides by
-itself, which takes several times as long to start. The server's answer is made in ``checking.py`` (``HookGuard``).
+itself, which takes several times as long to start. The server's answer is made in ``hook_guard.py`` (``HookGuard``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A harness recognises them by the shape of the result. A judge and rules get the same result as text, in which they are
 base64. So no text shows what reaches the agent.
 
-``checking.py`` (``HookGuard``) decides what happens with such a result.
+``hook_guard.py`` (``HookGuard``) decides what happens with such a result.
 """
 
 from __future__ import annotations

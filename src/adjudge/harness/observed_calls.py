@@ -24,7 +24,7 @@ from adjudge.guards.tool_guard.arguments import read_arguments
 from adjudge.guards.tool_guard.unfinished import AT_WORK, CONTENT
 from adjudge.harness.events import drop_remarks, split_tool_name
 from adjudge.harness.patch import find_patch
-from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, find_run, is_part
+from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, find_run, is_about_no_call
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import is_digest
@@ -210,7 +210,7 @@ def _read_decided_call(entry: Entry, records: _HookRecords) -> tuple[Mapping[str
     """
     payload = entry.payload or {}
     metadata = payload.get("metadata")
-    if not isinstance(metadata, Mapping) or find_run(metadata) is None or is_part(metadata):
+    if not isinstance(metadata, Mapping) or find_run(metadata) is None or is_about_no_call(metadata):
         return None
     if metadata["call"].get("kind") == CONTENT:
         return None

@@ -14,8 +14,8 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_seconds
 from adjudge.guards.tool_guard.guard import NOT_CHECKED, ToolGuard
 from adjudge.harness.answers import answer_call, block, refuse_event
-from adjudge.harness.checking import HookGuard
 from adjudge.harness.events import read_event_object
+from adjudge.harness.hook_guard import HookGuard
 from adjudge.hooks import logger
 
 try:

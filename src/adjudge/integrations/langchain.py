@@ -1,7 +1,8 @@
 """A guard in front of every tool call of a LangChain agent: ``create_agent(..., middleware=[GateMiddleware(guard)])``.
 
 A call that waits for people is held by ``interrupt()``. LangGraph runs its node again when it resumes, so the call is
-looked up in the guard each time; what the program says with ``Command(resume=...)`` is not read.
+looked up in the guard each time; what the program says with ``Command(resume=...)`` is not read. What a model reads of
+a refused or held call is written in ``guards/tool_guard/guard.py``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeGuard
 from adjudge.concurrency import Timeout, describe_error, stop_tasks
 from adjudge.errors import Argument, FunctionError, Reason, UsageError
 from adjudge.formats.arguments import ReadOnly, check_flag, check_functions, check_timeout, read_options
-from adjudge.formats.plain import digest_description
+from adjudge.formats.plain_data import digest_description
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain_outcome import (
     COUNTING,
@@ -43,7 +43,7 @@ from adjudge.judges.chain_outcome import (
     sort_by_seat,
 )
 from adjudge.judges.evaluate import Evaluates, JudgeLike, add_usage, log_result, measure_ms
-from adjudge.judges.judge import Judge, ModelSource, as_question, as_seat, asks_as
+from adjudge.judges.judge import Judge, ModelSource, as_seat, asks_as, convert_question
 from adjudge.models.model import Model
 from adjudge.question.question import Answer, Question
 from adjudge.result import JudgeChainResult, JudgeResult
@@ -159,7 +159,7 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         Args:
             question: What is asked; for ``ask`` also a complete yes/no prompt as a text.
         """
-        question = as_question(question)
+        question = convert_question(question)
         self.check(question)
         run = self._start_run(question)
         result = await run.finish()
@@ -358,6 +358,7 @@ class _ChainRun:
         once, and does not wait; when the outermost chain passes, it stops the seats that still run in here.
         """
         self.verdict, early_result = verdict, self.position.early_result
+        # A failed chain waits as well: what a gate does with it may depend on tampering that a slower seat saw.
         needs_no_objections = verdict.outcome == "passed" and early_result is None
         if not self.question.wants_objections or needs_no_objections or self._fails_at_once(verdict):
             return

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.plain import digest_description, to_plain
+from adjudge.formats.plain_data import digest_description, to_plain
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.chain_outcome import SeatRelease
 from adjudge.judges.evaluate import prepare
 from adjudge.judges.judge import Judge, asks_as
-from adjudge.judges.run_parts import digest_wordings
+from adjudge.judges.part_questions import digest_wordings
 from adjudge.models.model import Model, find_function
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric

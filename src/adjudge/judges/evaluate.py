@@ -25,7 +25,7 @@ from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.text import clean_id
 from adjudge.hooks import logger, notify
-from adjudge.judges.run_parts import STAND_IN, decide_absent_parts, pose_parts
+from adjudge.judges.part_questions import STAND_IN, decide_absent_parts, pose_parts
 from adjudge.models.model import UNBOUND, Call, Reply
 from adjudge.question.prompt import choose_wording
 from adjudge.question.question import Answer, Part, Question, digest_question, write_part

@@ -35,8 +35,8 @@ from adjudge.judges.part_results import answer_parts
 from adjudge.models.function import FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request, find_function
 from adjudge.models.open import open_model, resolve_model
-from adjudge.models.replies.miss import MissingRecording
-from adjudge.models.usage import believe_usage
+from adjudge.models.replies.missing_recording import MissingRecording
+from adjudge.models.usage import drop_impossible_usage
 from adjudge.question.code_judge import make_function_input
 from adjudge.question.prompt import render_system
 from adjudge.question.question import Answer, Part, Question
@@ -174,7 +174,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         Args:
             question: What is asked.
         """
-        result = await self._answer(as_question(question))
+        result = await self._answer(convert_question(question))
         if self.on_result is not None:
             await notify(self.on_result, result, name="on_result")
         return result
@@ -250,7 +250,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         """
         return self.replace(model=change(self.model)) if asks_as(self, Judge) else self
 
-    async def close_others(self) -> None:
+    async def close_named_models(self) -> None:
         """Close the models that rubrics and calls named; the judge's own model stays open."""
         for model in self._named_models.values():
             close = getattr(model, "aclose", None)
@@ -262,7 +262,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         close = getattr(self.model, "aclose", None)
         if close is not None:
             await close()
-        await self.close_others()
+        await self.close_named_models()
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r})"
@@ -364,7 +364,7 @@ class _JudgeCall:
         reply = await self.model.complete(request)
         if not isinstance(reply, Reply):
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
-        reply = believe_usage(reply, self.model.name)
+        reply = drop_impossible_usage(reply, self.model.name)
         self.replies.append(reply)
         token = self.token if self.asks_token else None
         style = self.judge._style  # noqa: SLF001 - a call is the judge's own
@@ -491,7 +491,7 @@ def as_seat(source: object, *, limited: bool = True) -> JudgeLike:
     return source  # type: ignore[return-value]
 
 
-def as_question(question: Question | str) -> Question:
+def convert_question(question: Question | str) -> Question:
     """Return a question as it is, or make one of a ready-made prompt."""
     if isinstance(question, Question):
         return question

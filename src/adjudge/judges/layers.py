@@ -45,13 +45,13 @@ def wrap_models(judge: J, wrap: Wrap) -> J:
     return cast("J", judge.map_models(wrap_model))  # a chain becomes a chain, and a judge a judge
 
 
-async def close_others(judge: Any) -> None:
+async def close_named_models(judge: Any) -> None:
     """Close the models that a copy of a judge opened because a rubric named them.
 
     The copy's own models belong to the original judge, and stay open.
     """
     for leaf in list_judges(judge):
-        await leaf.close_others()
+        await leaf.close_named_models()
 
 
 def with_layers(

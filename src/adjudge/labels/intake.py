@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from adjudge.dataset.contents import ContentSet
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
-from adjudge.labels.order import PlannedOrder, load_order
+from adjudge.labels.planned_order import PlannedOrder, load_order
 from adjudge.labels.source import LabelSource
 from adjudge.labels.store import LabelStore, find_position
 
@@ -39,16 +39,16 @@ def update_cases(store: LabelStore, source: LabelSource, *, seed: int | None) ->
                 (name, subject, find_position(chosen_seed, name), body) for name, subject, body in case_rows
             )
             source.remember(store)
-            store.keep_fact("groups", str(source.count_groups()))
+            store.set_fact("groups", str(source.count_groups()))
             contents = source.find_contents(store)
-        store.keep_fact("contents", "" if contents is None else json.dumps(contents.to_dict()))
+        store.set_fact("contents", "" if contents is None else json.dumps(contents.to_dict()))
         if followed_plan is not None:
             _set_order(store, followed_plan)
-        store.keep_fact("plan", plan_digest)
-        store.keep_fact("plan_id", followed_plan.plan if followed_plan is not None else "")
+        store.set_fact("plan", plan_digest)
+        store.set_fact("plan_id", followed_plan.plan if followed_plan is not None else "")
         # Without the contents that the plan was drawn from, the design of a label has neither these nor a size.
         sizes = followed_plan.sizes if followed_plan is not None and followed_plan.contents is not None else {}
-        store.keep_fact("sizes", json.dumps(dict(sizes)))
+        store.set_fact("sizes", json.dumps(dict(sizes)))
 
 
 def read_sizes(store: LabelStore) -> Mapping[str, int]:
@@ -66,7 +66,7 @@ def _choose_plan(
     problem = None
     if planned is not None and planned.contents is not None:
         problem = source.find_plan_problem(planned.contents, contents)
-    store.keep_fact("plan_problem", problem or "")
+    store.set_fact("plan_problem", problem or "")
     return None if problem else planned
 
 
@@ -99,5 +99,5 @@ def _read_or_keep_seed(store: LabelStore, seed: int | None) -> int:
         return int(recorded_seed)
     # Not a fixed one: whoever names the cases could otherwise choose which of them people look at first.
     new_seed = secrets.randbits(32) if seed is None else seed
-    store.keep_fact("seed", str(new_seed))
+    store.set_fact("seed", str(new_seed))
     return new_seed

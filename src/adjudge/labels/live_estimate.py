@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from adjudge.errors import UsageError
 from adjudge.labels.queue import LabelQueue
-from adjudge.trust.live import Allocation, compute_live_rate, estimate_more_labels
+from adjudge.trust.confidence_sequence import Allocation, compute_live_rate, estimate_more_labels
 
 WITHIN = 0.03
 """The half-width of the interval that is aimed at, where no plan says it: plus or minus 3 points."""

@@ -4,7 +4,7 @@ A limit for one look keeps its promise once. Somebody who looks, labels more and
 because the first one came out badly, needs a limit that holds for all these looks together. The file in the run's
 folder says which it is. A draw is a plan, or without one a set of labelled cases that only grows.
 
-Which limits a look gets is decided in ``measurement/limit.py``.
+Which limits a look gets is decided in ``measurement/gate_limit.py``.
 """
 
 from __future__ import annotations

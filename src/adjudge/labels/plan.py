@@ -28,22 +28,22 @@ from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.arguments import check_above_zero, check_flag, check_share, check_whole_number
 from adjudge.formats.files import read_text
-from adjudge.formats.numbers import format_apart
+from adjudge.formats.numbers import format_distinct
 from adjudge.formats.private_file import write_private
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
-from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, order_complete
+from adjudge.labels.planned_order import PLAN_FILE, PLAN_SCHEMA, order_complete
 from adjudge.labels.store import find_position
 from adjudge.labels.truth import LabelledVerdict, Truth, TruthHeap, find_majority_verdict, find_truths
 from adjudge.result import JudgeChainResult, JudgeResult, make_id
 from adjudge.runs.folder import MANIFEST_FILE, Run
 from adjudge.runs.item import RunItem
+from adjudge.trust.confidence_sequence import Allocation, LiveRate, compute_live_rate, estimate_more_labels
 from adjudge.trust.corrected_rate import CorrectedRate, make_internal_rate
 from adjudge.trust.intervals import LEVEL, WeightedShare
 from adjudge.trust.label_counts import make_strata
 from adjudge.trust.labels_needed import LabelsNeeded, compute_labels_needed
-from adjudge.trust.live import Allocation, LiveRate, compute_live_rate, estimate_more_labels
 from adjudge.trust.rate_difference import estimate_labels_of_difference, estimate_labels_of_judges
 from adjudge.trust.strata import LEAST_CASES, allocate_labels, allocate_pilot, group_scores, score_signals
 
@@ -834,7 +834,7 @@ def _describe_signals(group: Sequence[_CaseSignals]) -> Iterator[str]:
 
 def _format_range(values: Sequence[float], *, digits: int) -> str:
     """Write the least and the greatest of some numbers, such as ``0.20 to 0.45``; one number where they are equal."""
-    return " to ".join(dict.fromkeys(format_apart(min(values), max(values), digits=digits)))
+    return " to ".join(dict.fromkeys(format_distinct(min(values), max(values), digits=digits)))
 
 
 def _name_strata(strata: Sequence[PlanStratum], seed: int) -> tuple[PlanStratum, ...]:

@@ -1,7 +1,8 @@
 """The queue of labelling: it hands cases to raters and keeps their answers. A terminal and a web page both use it.
 
-The case that comes next is found in ``store.py`` (``find_next``); the order of all cases is set in ``intake.py``, and
-the settled label of a case is decided in ``truth.py``.
+The case that comes next is found in ``store.py`` (``find_next``), and a lease there (``take_lease``) keeps two raters
+from the same case. The order of all cases is set in ``intake.py``, and the settled label of a case is decided in
+``truth.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
 from adjudge.labels.agreement import LabelAgreement, compute_label_agreement
 from adjudge.labels.intake import read_sizes, update_cases
-from adjudge.labels.order import PlannedOrder, load_order, order_complete
+from adjudge.labels.planned_order import PlannedOrder, load_order, order_complete
 from adjudge.labels.source import LabelSource, SourceCase, open_source
 from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, OrderPosition, find_position
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer

@@ -130,8 +130,8 @@ class RunCases:
 
     def remember(self, store: LabelStore) -> None:
         """Note which run it is, and how many cases it had."""
-        store.keep_fact("run", str(self.run))
-        store.keep_fact("cases", str(self._run.store.count_cases()))
+        store.set_fact("run", str(self.run))
+        store.set_fact("cases", str(self._run.store.count_cases()))
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
         """Read a case of the run, with the rubric that it was judged by and its results. Raises ``UsageError``."""
@@ -229,7 +229,7 @@ class DatasetCases:
     def remember(self, store: LabelStore) -> None:
         """Note in the file of labels the digest of the data set's file."""
         if self._digest is not None:
-            store.keep_fact("data", self._digest)
+            store.set_fact("data", self._digest)
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
         """Read a case from the file of labels. Raises ``UsageError``."""

@@ -302,9 +302,9 @@ class LabelStore:
         """Find a fact about the whole file by its name, such as ``seed``; ``None`` if it was never kept."""
         return self._file.find_fact(name)
 
-    def keep_fact(self, name: str, value: str) -> None:
+    def set_fact(self, name: str, value: str) -> None:
         """Keep a fact about the whole file, in place of an earlier one of this name."""
-        self._file.keep_fact(name, value)
+        self._file.set_fact(name, value)
 
     def find_contents(self) -> ContentSet | None:
         """Find the contents that the cases have; ``None`` while their run is not finished."""

@@ -10,10 +10,10 @@ from adjudge.ledger.audit.entry import FindingCode as FindingCode
 from adjudge.ledger.audit.entry import Findings as Findings
 from adjudge.ledger.audit.entry import FindingSeverity as FindingSeverity
 from adjudge.ledger.audit.entry import Judged as Judged
-from adjudge.ledger.audit.file import read_audit as read_audit
-from adjudge.ledger.audit.file import render_audit as render_audit
 from adjudge.ledger.audit.opinion import Opinion as Opinion
 from adjudge.ledger.audit.opinion import choose_opinion as choose_opinion
+from adjudge.ledger.audit.report_file import read_audit as read_audit
+from adjudge.ledger.audit.report_file import render_audit as render_audit
 from adjudge.ledger.entry import KINDS as KINDS
 from adjudge.ledger.entry import Entry as Entry
 from adjudge.ledger.entry import Head as Head

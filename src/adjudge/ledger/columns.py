@@ -65,7 +65,7 @@ ALL_COLUMNS = ("seq", "at", *EntryColumns.__struct_fields__)
 """The columns of ``ENTRY_COLUMNS``."""
 
 
-class Derived(msgspec.Struct, frozen=True):
+class DerivedColumns(msgspec.Struct, frozen=True):
     """All that is derived from one entry, apart from its place and time."""
 
     columns: EntryColumns
@@ -194,7 +194,7 @@ def _exclude_wrapped_result(members: Members) -> Members | None:
 # ---------------------------------------------------------------- what is derived
 
 
-def derive(row: Row) -> Derived | None:
+def derive(row: Row) -> DerivedColumns | None:
     """Derive columns, search text and names from a stored entry; ``None`` if its payload is erased or unreadable."""
     _, _, _, kind, subject, payload = row[:6]
     if payload is None:
@@ -208,7 +208,7 @@ def derive(row: Row) -> Derived | None:
         return None
 
 
-def derive_draft(draft: Draft) -> Derived:
+def derive_draft(draft: Draft) -> DerivedColumns:
     """Derive what ``derive`` does from an entry that is about to be written, without reading its bytes."""
     decoder = _DECODERS.get(draft.kind)
     if decoder is not None:
@@ -221,14 +221,14 @@ def derive_draft(draft: Draft) -> Derived:
     return _derive_other(draft.kind, draft.subject, msgspec.convert(draft.members, OtherMembers))
 
 
-def _derive_known(subject: str, members: Members) -> Derived:
+def _derive_known(subject: str, members: Members) -> DerivedColumns:
     """Derive columns, search text and names from a decision or a result whose members could be read."""
     if isinstance(members, DecidedMembers):
         return _derive_decision(subject, members)
     return _derive_result(subject, members)
 
 
-def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
+def _derive_decision(subject: str, decision: DecidedMembers) -> DerivedColumns:
     """Derive columns, search text and names from a decision and the result in it."""
     result = decision.result
     columns = EntryColumns(
@@ -254,10 +254,10 @@ def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
     judge = result.judge if result else ""
     ids = (subject, decision.id, result.id if result else "", decision.approval_id)
     text = make_search_text((*ids, decision.gate, decision.why, content, judge), decision.metadata)
-    return Derived(columns, text, _make_names(columns, named_values))
+    return DerivedColumns(columns, text, _make_names(columns, named_values))
 
 
-def _derive_result(subject: str, result: JudgedMembers) -> Derived:
+def _derive_result(subject: str, result: JudgedMembers) -> DerivedColumns:
     """Derive columns, search text and names from a result."""
     columns = EntryColumns(
         kind="result",
@@ -277,10 +277,10 @@ def _derive_result(subject: str, result: JudgedMembers) -> Derived:
     )
     texts = (subject, result.id, result.gate, result.reasoning or result.detail, result.content, result.judge)
     text = make_search_text(texts, result.metadata)
-    return Derived(columns, text, _make_names(columns, _list_seat_judges(result)))
+    return DerivedColumns(columns, text, _make_names(columns, _list_seat_judges(result)))
 
 
-def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
+def _derive_other(kind: str, subject: str, members: OtherMembers) -> DerivedColumns:
     """Derive columns, search text and names from an entry that is neither a decision nor a result.
 
     It may be about an approval, or be anybody's mapping. What a ``result`` in it says is taken over.
@@ -307,9 +307,9 @@ def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
     other_names = _list_other_names(kind, members)
     text = _make_request_text(columns, members) if kind in ("approval.requested", AUDIT_REQUESTED) else None
     if result is None and judged_members.results is None and not other_names:
-        return Derived(columns, text, ())
+        return DerivedColumns(columns, text, ())
     named_values = [] if result is None else _list_both_values(members, judged_members)
-    return Derived(
+    return DerivedColumns(
         columns, text, _make_names(columns, [*named_values, *_list_judges(judged_members.results), *other_names])
     )
 
@@ -349,12 +349,12 @@ AUDITED = "audited"
 """The kind of name by which entries of ``AUDIT_KINDS`` are found: the name of their gate."""
 
 
-def name_call(run: str, call: str) -> str:
+def make_call_name(run: str, call: str) -> str:
     """Return the name by which the entries about a call of a run are found: that it was allowed, and was made."""
     return f"{run}\ncall\n{call}"
 
 
-def name_trust(run: str) -> str:
+def make_trust_name(run: str) -> str:
     """Return the name by which the entries are found that change how far a run is trusted.
 
     These are refusals, denials, unchecked calls, and that people reopened the run.
@@ -362,21 +362,21 @@ def name_trust(run: str) -> str:
     return f"{run}\ntrust"  # no run has a line end in its name, so this is the name of no other run
 
 
-def name_asked(run: str) -> str:
+def make_asked_name(run: str) -> str:
     """Return the name by which the requests for approval of a run are found."""
     return f"{run}\nasked"
 
 
-def name_counted(run: str, metadata: Mapping[str, object]) -> str:
+def make_counted_name(run: str, metadata: Mapping[str, object]) -> str:
     """Return the name by which those requests for approval of a run are found that are counted together.
 
     Requests about calls are counted apart from those about results, answers and prompts: else a server could use up, by
     what its tools return, the number of requests that the run may make for its calls.
     """
-    return f"{run}\nasked\n{'part' if is_part(metadata) else 'call'}"
+    return f"{run}\nasked\n{'part' if is_about_no_call(metadata) else 'call'}"
 
 
-def name_owned(owner: str) -> str:
+def make_owned_name(owner: str) -> str:
     """Return the name by which the requests for approval of all runs of one owner are found."""
     return f"{owner}\nowned"
 
@@ -412,7 +412,7 @@ def find_run(metadata: object) -> str | None:
     return run_id if isinstance(run_id, str) and run_id and run_id.isprintable() else None
 
 
-def is_part(metadata: Mapping[str, object]) -> bool:
+def is_about_no_call(metadata: Mapping[str, object]) -> bool:
     """Return whether metadata are about a part of a run that is no call: a result, an answer or a prompt."""
     call = metadata.get("call")
     return isinstance(call, dict) and "part" in call
@@ -428,13 +428,13 @@ def _list_decision_runs(decision: DecidedMembers) -> list[tuple[str, object]]:
         return []
     # A decision with a basis is one for which people were to be asked, and perhaps could not be: the call was not
     # refused. Neither is a decision about what a tool returned: else a server could stop the run by what it answers.
-    is_about_call = not decision.basis and not is_part(decision.metadata)
+    is_about_call = not decision.basis and not is_about_no_call(decision.metadata)
     # An undecided call counts as refused, so that content which makes its judge fail is not tried for ever.
     result = decision.result
     is_undecided = result is not None and result.outcome == "undecided"
     is_judged = decision.decided_by in ("judge", "rule") or is_undecided
     is_refused = not decision.allowed and not decision.pending and is_judged and is_about_call
-    return [("run", run), *([("run", name_trust(run))] if is_refused else [])]
+    return [("run", run), *([("run", make_trust_name(run))] if is_refused else [])]
 
 
 def _list_other_names(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
@@ -449,13 +449,13 @@ def _list_other_names(kind: str, members: OtherMembers) -> list[tuple[str, objec
         return [("run", name) for name in _list_request_names(members.metadata)]
     run = find_run({"call": {"run_id": members.run}})
     if kind in (CALL_PASSED, CALL_RAN, CALL_UNCHECKED) and run is not None:
-        names = [name_call(run, members.call)] if isinstance(members.call, str) else []
-        names += [name_trust(run)] if kind == CALL_UNCHECKED else []
+        names = [make_call_name(run, members.call)] if isinstance(members.call, str) else []
+        names += [make_trust_name(run)] if kind == CALL_UNCHECKED else []
         return [("run", run), *[("run", name) for name in names]]
     if kind not in ("approval.closed", RUN_REOPENED) or run is None:
         return []
     changes_trust = kind == RUN_REOPENED or (members.status == "denied" and members.decided_by == "human")
-    return [("run", run), *([("run", name_trust(run))] if changes_trust else [])]
+    return [("run", run), *([("run", make_trust_name(run))] if changes_trust else [])]
 
 
 def _list_request_names(metadata: object) -> list[str]:
@@ -464,8 +464,8 @@ def _list_request_names(metadata: object) -> list[str]:
     if run is None or not isinstance(metadata, dict):
         return []
     owner = split_run(run).owner
-    owner_names = [] if owner is None else [name_owned(owner)]
-    return [run, name_asked(run), name_counted(run, metadata), *owner_names]
+    owner_names = [] if owner is None else [make_owned_name(owner)]
+    return [run, make_asked_name(run), make_counted_name(run, metadata), *owner_names]
 
 
 def _list_seat_judges(result: JudgedMembers) -> list[tuple[str, object]]:
@@ -502,7 +502,7 @@ def _make_request_text(columns: EntryColumns, members: OtherMembers) -> str:
     return make_search_text((*ids, *(text for text in texts if isinstance(text, str))), members.metadata)
 
 
-def write_search_text(seq: int, derived: Derived | None) -> tuple[int, str] | None:
+def write_search_text(seq: int, derived: DerivedColumns | None) -> tuple[int, str] | None:
     """Return the row of an entry for the search index: its place, and its text, which the place is put before.
 
     ``None`` for an entry that has no search text.
@@ -561,7 +561,7 @@ def make_column_tables() -> MetaData:
     return tables
 
 
-def find_columns() -> Table:
+def get_columns_table() -> Table:
     """Return the description of the table of columns."""
     return make_column_tables().tables[ENTRY_COLUMNS]
 
@@ -585,7 +585,7 @@ def write_audited_condition() -> str:
     return f"c.seq IN (SELECT seq FROM {ENTRY_NAMES} WHERE seq > ? AND value || '' = ? AND name = '{AUDITED}')"  # noqa: S608 - as above
 
 
-def insert_columns(statements: Statements, derived: Iterable[tuple[int, str, Derived | None]]) -> None:
+def insert_columns(statements: Statements, derived: Iterable[tuple[int, str, DerivedColumns | None]]) -> None:
     """Insert the columns and names of new entries, each given by its place, its time and what is derived from it."""
     columns: list[tuple[Any, ...]] = []
     names: list[tuple[int, str, str]] = []
@@ -673,7 +673,7 @@ def _load_stored(statements: Statements, first: int, last: int, state: SearchSta
     return _StoredRows(columns, names, texts, range(state.since, state.last + 1))
 
 
-def _find_row_difference(row: Row, derived: Derived | None, stored: _StoredRows) -> str | None:
+def _find_row_difference(row: Row, derived: DerivedColumns | None, stored: _StoredRows) -> str | None:
     """Describe how the stored columns of an entry differ from the derived ones; ``None`` where they do not."""
     seq, at = row[SEQ], row[AT]
     columns, text, names = stored.columns.get(seq), stored.texts.get(seq), stored.names.get(seq)

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.record import is_record, list_members
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import KINDS

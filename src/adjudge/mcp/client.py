@@ -28,7 +28,7 @@ from adjudge.guards.tool_guard.call import ToolCall
 from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
 from adjudge.hooks import logger
 from adjudge.mcp.pins import READ_SECONDS, Pins, list_unknown_arguments, name_source
-from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
+from adjudge.mcp.result_screens import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
 
 _MOST_PAGES = 100
 """The most pages of a list that are read, because a server could send pages without end."""

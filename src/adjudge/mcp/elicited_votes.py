@@ -23,7 +23,7 @@ from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.approval.completeness import digest_shown
-from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.request_terms import LONGEST_REASON
 from adjudge.guards.approval.vote_casting import cast_vote
 from adjudge.guards.approval.votes import find_refusal
 from adjudge.guards.tool_guard.effects import list_effects

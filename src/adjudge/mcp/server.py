@@ -33,7 +33,7 @@ from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
 from adjudge.guards.tool_guard.guard import NOT_CHECKED, WITHHELD, ToolGuard
 from adjudge.hooks import logger
 from adjudge.mcp.elicited_votes import FindPrincipal, VoteDesk, VoteQuestion, can_ask
-from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
+from adjudge.mcp.result_screens import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
 
 IdentifyClient = Callable[[ServerRequestContext[Any, Any]], str | None]
 """Names the client of a request, from what the transport knows of it; ``None`` if it knows nothing."""

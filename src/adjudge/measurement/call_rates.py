@@ -20,14 +20,14 @@ from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair import PairResult
 from adjudge.labels.plan import LabelPlan, find_case_stratum, find_designs, read_plan
+from adjudge.measurement.gate_limit import LabelDraw, LimitKind
 from adjudge.measurement.judge_difference import choose_level, find_plan_of_labels
-from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
 from adjudge.measurement.label_origin import KnownPlan
-from adjudge.measurement.limit import LabelDraw, LimitKind
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_run_labels
+from adjudge.measurement.verdict_and_truth import CaseTruth, find_verdict, read_stated_truth
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.trust.double_sampling import compute_double_sampling

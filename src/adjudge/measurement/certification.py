@@ -34,9 +34,9 @@ from adjudge.guards.certificate.qualification import list_seats
 from adjudge.guards.certificate.signing import sign_certificate
 from adjudge.guards.release_policy import ReleasePolicy, read_release_policy
 from adjudge.judges.description import digest_rules
-from adjudge.labels.order import PLAN_FILE
+from adjudge.labels.planned_order import PLAN_FILE
 from adjudge.measurement.decision import record_look
-from adjudge.measurement.limit import RateLimit, find_quantile
+from adjudge.measurement.gate_limit import RateLimit, find_quantile
 from adjudge.measurement.measure import measure_sample
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import describe_uncounted

@@ -17,12 +17,12 @@ from adjudge.errors import UsageError
 from adjudge.judges.pair import PairResult
 from adjudge.measurement.compute import MeasurementOptions, compute_measurement
 from adjudge.measurement.disagreement import ShownTexts
-from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict, read_stated_truth
 from adjudge.measurement.label_origin import KnownPlan, LabelOrigin
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.properties import TextProperties, read_properties
 from adjudge.measurement.tally import NO_TIME, MeasurementTally
+from adjudge.measurement.verdict_and_truth import CaseTruth, CaseVerdict, find_verdict, read_stated_truth
 from adjudge.result import JudgeResult
 from adjudge.runs.folder import Run
 

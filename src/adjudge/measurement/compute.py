@@ -15,7 +15,7 @@ from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST_DISAGREEMENTS
 from adjudge.measurement.label_origin import KnownPlan, LabelOrigin
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import Sampling, compute_rate, count_other_draws, find_sampling, find_strata
+from adjudge.measurement.sampled_rate import Sampling, compute_rate, count_other_draws, find_sampling, find_strata
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test

@@ -1,6 +1,6 @@
 """The decision whether the share of a run that people would pass reaches a bar: made by its lower limit, and recorded.
 
-Which limits hold is decided in ``limit.py``.
+Which limits hold is decided in ``gate_limit.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from adjudge.dataset.label import Label
 from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import count_digits, format_points
 from adjudge.formats.record import Layout, write_record
-from adjudge.measurement.limit import RateLimit
+from adjudge.measurement.gate_limit import RateLimit
 from adjudge.measurement.look_record import write_look_record
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement

@@ -10,7 +10,7 @@ from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict
-from adjudge.measurement.judged_case import CaseTruth, CaseVerdict
+from adjudge.measurement.verdict_and_truth import CaseTruth, CaseVerdict
 
 DisagreementSort = Literal["judge wrong", "people disagree", "rubric silent"]
 """The remedies of a disagreement: fix the judge, settle it among people, or say in the rubric what is meant."""

@@ -18,13 +18,13 @@ from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
+from adjudge.measurement.gate_limit import LabelDraw, LimitKind, find_wider_level
 from adjudge.measurement.label_origin import KnownPlan, LabelOrigin, find_described_plan
-from adjudge.measurement.limit import LabelDraw, LimitKind, find_wider_level
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_plan_file, read_run_labels
+from adjudge.measurement.verdict_and_truth import CaseTruth, find_verdict, read_stated_truth
 from adjudge.runs.folder import Run
 from adjudge.trust.difference import PairedCounts, find_stratified_difference
 from adjudge.trust.extra import check_extra

@@ -5,7 +5,7 @@ was drawn (``LabelDesign``: the plan, the stratum and the contents). Here such r
 that were judged.
 
 Nothing is drawn here: the cases that people label are drawn in ``labels/plan.py`` (``_draw_phase``). Which labelled
-cases count for a rate is decided in ``rate.py`` (``find_sampling``).
+cases count for a rate is decided in ``sampled_rate.py`` (``find_sampling``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The record of looks in a run's folder: who saw an estimate from which sample of labels, and when."""
+"""The record of looks in a run's folder: who saw an estimate from which sample of labels, and when.
+
+Which limits count at which look is decided in ``gate_limit.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from datetime import UTC, datetime
 
 from adjudge.errors import AdjudgeError
 from adjudge.labels.looks import Look, has_look, load_looks, write_look
-from adjudge.measurement.limit import LabelDraw, LimitKind
+from adjudge.measurement.gate_limit import LabelDraw, LimitKind
 from adjudge.result import Outcome
 from adjudge.runs.folder import Run
 

@@ -1,7 +1,7 @@
 """``make_measurement``: the judge of a run compared with people, in one pass over the run.
 
 The statistics are chosen in ``compute.py`` and computed in ``trust``; which limits a gate may go by is decided in
-``limit.py``.
+``gate_limit.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adjudge.labels.plan import read_plan
 from adjudge.measurement.comparison import Comparison, list_judged_cases
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST_DISAGREEMENTS
-from adjudge.measurement.limit import RatedRun, find_limit
+from adjudge.measurement.gate_limit import RatedRun, find_limit
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.preference_difference import find_preference_difference

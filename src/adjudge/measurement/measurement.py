@@ -12,9 +12,9 @@ from adjudge.formats.numbers import format_points
 from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
-from adjudge.measurement.limit import LabelDraw, PlanProgress, RateLimit
+from adjudge.measurement.gate_limit import LabelDraw, PlanProgress, RateLimit
 from adjudge.measurement.preference_difference import PreferenceDifference
-from adjudge.measurement.rate import Sampling
+from adjudge.measurement.sampled_rate import Sampling
 from adjudge.trust.agreement import Agreement
 from adjudge.trust.alternative import AlternativeTest
 from adjudge.trust.bias import Bias

@@ -16,9 +16,9 @@ from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.labels.truth import find_truths
-from adjudge.measurement.judged_case import CaseTruth, read_truth
 from adjudge.measurement.label_origin import KnownPlan
 from adjudge.measurement.tally import NO_TIME
+from adjudge.measurement.verdict_and_truth import CaseTruth, read_truth
 
 MOST_CRITERIA = 50
 """Criteria with a measurement of their own."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from adjudge.formats.record import write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.limit import GateLimit, LimitKind, RatedRun, find_quantile
-from adjudge.measurement.rate import find_sampling
+from adjudge.measurement.gate_limit import GateLimit, LimitKind, RatedRun, find_quantile
+from adjudge.measurement.sampled_rate import find_sampling
 from adjudge.measurement.tally import MeasurementTally
 from adjudge.trust.corrected_rate import CorrectedRate
 from adjudge.trust.rate_difference import FEWEST_QUESTIONS, RateDifference, make_rate_difference

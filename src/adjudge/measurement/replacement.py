@@ -18,10 +18,10 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.judges.description import name_functions
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.comparison import PeopleLabels
-from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import OPEN, Measurement
 from adjudge.measurement.run_labels import read_run_labels
+from adjudge.measurement.verdict_and_truth import CaseTruth, find_verdict, read_stated_truth
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem, lacks_cost
 from adjudge.runs.same_question import check_same_question

@@ -22,13 +22,13 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.labels.looks import Look, find_draw, find_first_plan, have_changed, load_looks
 from adjudge.labels.plan import LabelPlan, find_plan_problem, read_plan
 from adjudge.labels.truth import TruthHeap
+from adjudge.measurement.gate_limit import LabelDraw, LimitKind, find_level, find_quantile
 from adjudge.measurement.judge_difference import JudgeDifference
-from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
-from adjudge.measurement.limit import LabelDraw, LimitKind, find_level, find_quantile
 from adjudge.measurement.look_record import write_look_record
 from adjudge.measurement.measurement import OPEN
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_run_labels
+from adjudge.measurement.verdict_and_truth import CaseTruth, find_verdict, read_stated_truth
 from adjudge.runs.folder import Run
 from adjudge.trust.extra import check_extra
 from adjudge.trust.rate_difference import FEWEST_QUESTIONS, RateDifference, make_rate_difference

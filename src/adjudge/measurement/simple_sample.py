@@ -14,16 +14,16 @@ from adjudge.dataset.label import Label
 from adjudge.errors import Argument, UsageError
 from adjudge.guards.release_policy import LabelSample
 from adjudge.labels.looks import find_draw, load_looks
-from adjudge.labels.order import PLAN_FILE
+from adjudge.labels.planned_order import PLAN_FILE
 from adjudge.labels.store import RANDOM_ORDER
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.comparison import Comparison, JudgedCase, list_judged_cases
 from adjudge.measurement.compute import MeasurementOptions
+from adjudge.measurement.gate_limit import LabelDraw
 from adjudge.measurement.label_origin import LabelOrigin
-from adjudge.measurement.limit import LabelDraw
 from adjudge.measurement.people import PeopleLabels, describe_uncounted
-from adjudge.measurement.rate import find_sampling
 from adjudge.measurement.run_labels import read_plan_file
+from adjudge.measurement.sampled_rate import find_sampling
 from adjudge.measurement.tally import HEAPS, NO_TIME, MeasurementTally
 from adjudge.runs.folder import Run
 

@@ -22,8 +22,8 @@ from adjudge.dataset.label import LabelDesign
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import DisagreementList, ShownCase
-from adjudge.measurement.judged_case import CaseTruth, CaseVerdict
 from adjudge.measurement.properties import TextProperties
+from adjudge.measurement.verdict_and_truth import CaseTruth, CaseVerdict
 from adjudge.trust.confusion import Category
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from adjudge.labels.truth import LabelledVerdict
 from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST_DISAGREEMENTS
-from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, read_stated_truth
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
+from adjudge.measurement.verdict_and_truth import CaseTruth, CaseVerdict, read_stated_truth
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import IntervalMethod, check_method

@@ -23,7 +23,7 @@ from adjudge.models.price import Price as Price
 from adjudge.models.price import Prices as Prices
 from adjudge.models.replies.cache_file import CachedReply as CachedReply
 from adjudge.models.replies.cache_file import ReplyCache as ReplyCache
-from adjudge.models.replies.miss import MissingRecording as MissingRecording
+from adjudge.models.replies.missing_recording import MissingRecording as MissingRecording
 from adjudge.models.replies.recording import RecordingModel as RecordingModel
 from adjudge.models.replies.replay import ReplayModel as ReplayModel
 from adjudge.models.retirement import Lifecycle as Lifecycle

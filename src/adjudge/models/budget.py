@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.errors import ReplyError, UsageError
-from adjudge.formats.numbers import format_amounts, format_apart
+from adjudge.formats.numbers import format_amounts, format_distinct
 
 _PARTS = 10**12
 """Parts of a dollar. Amounts are whole numbers of them, because sums of floats are not exact, and a limit must be."""
@@ -155,7 +155,7 @@ class Budget:
                 loop.call_soon_threadsafe(_wake_waiter, wakeup)
 
     def __repr__(self) -> str:
-        return "<Budget {} of {} USD spent>".format(*format_apart(self.spent, self.usd, digits=4))
+        return "<Budget {} of {} USD spent>".format(*format_distinct(self.spent, self.usd, digits=4))
 
     def _forget_old(self) -> None:
         """Take what was spent more than ``per`` seconds ago off the sum; the caller holds the lock."""

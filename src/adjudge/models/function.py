@@ -19,7 +19,7 @@ from typing import Any, Literal
 from adjudge.concurrency import PerLoop, describe_error
 from adjudge.errors import FunctionError, ModelError, ShapeError, UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.formats.extent import MOST_WRITTEN, find_excess
+from adjudge.formats.json_size import MOST_WRITTEN, measure_excess
 from adjudge.models.defaults import EXAMPLE
 from adjudge.models.function_identity import identify_function, name_function
 from adjudge.models.function_signature import (
@@ -97,6 +97,8 @@ def _describe_location(error: BaseException) -> str:
 
 
 FunctionShape = Literal["function", "pair", "adapter"]
+"""The kind of object that was handed in: a function alone, a pair ``(name, function)``, or an adapter: an object with
+``name`` and ``evaluate``."""
 
 
 class FunctionModel:
@@ -119,8 +121,8 @@ class FunctionModel:
         """The name of this model in results and recordings."""
         self._parameters = parameters
         self._shape = shape
-        """The kind of object that was handed in. An adapter and a pair are models by their shape: nobody took them for
-        a judge in code, so what is no reply is a failure of this call, and never raises ``FunctionError``."""
+        """The kind of object that was handed in. Only a function alone may be a judge in code by mistake, so only for
+        it a wrong return value raises ``FunctionError``; for the others it is a failure of this call."""
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
     def rename(self, name: str) -> FunctionModel:
@@ -191,7 +193,7 @@ class FunctionModel:
 
         Raises ``ModelError`` for a dictionary that has no JSON.
         """
-        if find_excess(answer) == "long":  # an object held many times is written each time
+        if measure_excess(answer) == "long":  # an object held many times is written each time
             raise ModelError(
                 f"{self.name} returned a dict that cannot be written as JSON: it comes to more than {MOST_WRITTEN:,} "
                 "characters"

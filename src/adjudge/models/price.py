@@ -24,7 +24,7 @@ from adjudge.models.price_table import read_price_table
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.providers.catalog import is_same_site
 from adjudge.models.replies.replay import ReplayModel
-from adjudge.models.usage import believe_usage
+from adjudge.models.usage import drop_impossible_usage
 from adjudge.models.wrapper import WrapperModel, find_innermost
 from adjudge.result import Usage
 
@@ -169,7 +169,7 @@ class PricedModel(WrapperModel):
         if self.function_identity is not None:  # a judge in code: it has no price, and nothing is charged for a call
             return await self.model.complete(request)
         if self.budget is None:
-            return add_cost(believe_usage(await self.model.complete(request), self.name), self.price)
+            return add_cost(drop_impossible_usage(await self.model.complete(request), self.name), self.price)
         price = self._require_price()
         budget_hold = _BudgetHold(self.budget, bound_cost(price, self.name, request), request.call)
         await budget_hold.reserve()
@@ -177,7 +177,7 @@ class PricedModel(WrapperModel):
         # ``None`` is unknown, which counts as all that is held: a call that is cancelled may be charged in full.
         spent_usd: float | None = None
         try:
-            reply = add_cost(believe_usage(await self.model.complete(held_request), self.name), price)
+            reply = add_cost(drop_impossible_usage(await self.model.complete(held_request), self.name), price)
             spent_usd = reply.usage.cost_usd if reply.usage is not None else None
         except UsageError:
             spent_usd = 0.0  # nothing was asked

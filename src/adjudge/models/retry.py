@@ -1,7 +1,7 @@
 """Retries of requests to a server, and the wait before each: arithmetic alone, no clock and no network.
 
 What counts as a broken connection, and the waiting itself, is in ``providers/http.py``. Requests about batches have a
-loop over these functions in ``batch/wire.py``, and a webhook has one in ``guards/approval/webhook.py``.
+loop over these functions in ``batch/batch_http.py``, and a webhook has one in ``guards/approval/webhook.py``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def may_retry(status: int, headers: Mapping[str, str], body: bytes) -> bool:
     return status != 429 or b"insufficient_quota" not in body
 
 
-def attempts_for(status: int | None) -> int:
+def count_attempts(status: int | None) -> int:
     """Return how many requests in all a fault is worth; ``status`` is ``None`` for a connection that failed."""
     return ATTEMPTS_THROTTLED if status == 429 else ATTEMPTS_BROKEN
 

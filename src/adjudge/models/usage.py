@@ -27,14 +27,14 @@ _read_counts = attrgetter(*_COUNTS)
 def read_count(count: object) -> int:
     """Read a number of tokens as a server reports it: 0 for ``None``, and ``_NO_COUNT`` for what is no count.
 
-    ``_NO_COUNT`` is negative enough that sums with it are negative too, and ``believe_usage`` drops them.
+    ``_NO_COUNT`` is negative enough that sums with it are negative too, and ``drop_impossible_usage`` drops them.
     """
     if count is None:
         return 0
     return count if type(count) is int and count >= 0 else _NO_COUNT
 
 
-def believe_usage(reply: Reply, model: str) -> Reply:
+def drop_impossible_usage(reply: Reply, model: str) -> Reply:
     """Return the reply without a usage that cannot be true; a warning says so, and the reply's cost is unknown."""
     usage = reply.usage
     if usage is None:

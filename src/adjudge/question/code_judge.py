@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjudge.errors import ReplyError, ShapeError
-from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
+from adjudge.formats.json_size import MOST_WRITTEN, measure_excess
 from adjudge.formats.text import show
 from adjudge.models.model import FunctionIdentity, FunctionInput, Reply
 from adjudge.question.question import Answer, Part, Question
@@ -98,7 +98,7 @@ def write_returned(value: object, question: Question) -> str:
             plain_value = _write_result(value, question)
         elif question.value_type is not None and isinstance(value, question.value_type):
             plain_value = _write_instance(value)
-        if find_excess(plain_value) == "long":  # one object held many times is written each time
+        if measure_excess(plain_value) == "long":  # one object held many times is written each time
             raise ReplyError("unparseable", f"the function returned more than {MOST_WRITTEN:,} characters of JSON")
         plain_value = _to_plain(plain_value)
         text = _write_json(plain_value)

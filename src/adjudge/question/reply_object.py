@@ -119,8 +119,8 @@ def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLA
     """Read the yes or no that the flags of an object agree on.
 
     Each flag that is there must be a real boolean, and several must agree (else ``contradiction``). ``names`` are the
-    flags that can answer; any other flag can only contradict. Without any flag it is ``None``; if ``need`` is true, a
-    reply without one of ``names`` is ``unparseable``. Raises ``ReplyError``.
+    flags that can answer: with ``need``, a reply without one of them is ``unparseable``, and any other flag can only
+    contradict. Without ``need`` any flag answers, and it is ``None`` without one. Raises ``ReplyError``.
     """
     present = {name: value for name, value in members.items() if _fold_name(name) in FLAGS}
     for name, value in present.items():
@@ -131,6 +131,7 @@ def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLA
             "contradiction",
             f"the reply says {', '.join(f'{_show_hostile(k)} is {_show_hostile(v)}' for k, v in present.items())}",
         )
+    # A flag in another case of letters can contradict, but not answer: the form names it exactly.
     if need and not any(name in present for name in names):
         raise ReplyError("unparseable", f"the reply has none of {', '.join(names)}")
     return next(iter(present.values()), None)

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from adjudge.errors import ReplyError, UsageError
+from adjudge.formats.msgspec_types import read_typed
 from adjudge.formats.text import clean
-from adjudge.formats.typed import read_typed
 from adjudge.question.question import Answer, Question
 from adjudge.question.reply_object import ANY, check_finite, read_flag
 from adjudge.question.score import answer_rubric, check_flags

@@ -53,11 +53,11 @@ from adjudge.report.document import (
     Verdict,
     Words,
 )
-from adjudge.report.format import format_outcomes
 from adjudge.report.measurement_panels import make_lead
 from adjudge.report.measurement_words import list_doubts
 from adjudge.report.paired_cases import PairedCase
 from adjudge.report.run_diff import CaseDiff, Diff, DiffSide
+from adjudge.report.run_words import format_outcomes
 from adjudge.templates.figures import format_count
 from adjudge.trust.difference import Means
 from adjudge.trust.intervals import Share

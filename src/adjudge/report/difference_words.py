@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adjudge.formats.numbers import count_digits, format_decimal, format_points
+from adjudge.measurement.gate_limit import LimitKind
 from adjudge.measurement.judge_difference import JudgeDifference, ShareDifference
-from adjudge.measurement.limit import LimitKind
 from adjudge.measurement.preference_difference import PreferenceDifference
 from adjudge.measurement.run_difference import SystemDifference
 from adjudge.templates.figures import format_count

@@ -17,10 +17,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from adjudge.dataset.contents import digest_content
-from adjudge.formats.display import find_mark
+from adjudge.formats.display import find_pass_mark
 from adjudge.report.document import Document, join_text, list_parts
-from adjudge.report.format import format_verdict
 from adjudge.report.judgement import list_replies, list_rules, list_seats
+from adjudge.report.run_words import format_verdict
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.environment import make_environment, read_style
 from adjudge.templates.judged_text import make_excerpt_view, make_judged_text
@@ -50,7 +50,12 @@ def make_report_environment(*packages: str) -> Environment:
     """Make the template environment of reports; with ``packages``, also for their pages that show a report."""
     environment = make_environment(*packages, "adjudge.report")
     # The functions that templates call, by the names that templates know them by.
-    filters: dict[str, Any] = {"verdict": format_verdict, "mark": find_mark, "parts": list_parts, "plain": join_text}
+    filters: dict[str, Any] = {
+        "verdict": format_verdict,
+        "mark": find_pass_mark,
+        "parts": list_parts,
+        "plain": join_text,
+    }
     filters |= {"seats": list_seats, "rules": list_rules, "replies": list_replies, "tool_call": make_call_view}
     filters |= {"judged_text": make_judged_text, "excerpt": make_excerpt_view, "digest": digest_content}
     environment.filters.update(filters)

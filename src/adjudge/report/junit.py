@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from adjudge.formats.display import name_mark
-from adjudge.formats.numbers import format_apart, format_score
+from adjudge.formats.display import describe_pass_mark
+from adjudge.formats.numbers import format_distinct, format_score
 from adjudge.formats.text import clean
 from adjudge.report.cases import ShownResult, cut, find_worst_outcome, make_shown_result
-from adjudge.report.format import format_rubric, format_verdict, list_model_changes
 from adjudge.report.report import Report
+from adjudge.report.run_words import format_rubric, format_verdict, list_model_changes
 from adjudge.runs.item import RunItem
 
 
@@ -91,10 +91,12 @@ def _explain_case(worst: ShownResult, items: Sequence[RunItem]) -> str:
     """Explain in lines why a case did not pass: what its worst judgement says, and how many of several passed."""
     lines = [line for line in (worst.detail, worst.reasoning) if line]
     for criterion in worst.criteria:
-        score, needed = format_apart(criterion.score, criterion.threshold)
+        score, needed = format_distinct(criterion.score, criterion.threshold)
         score = "no score" if criterion.score is None else score
         needs = f", needs {needed}" if criterion.threshold is not None else ""
-        lines.append(f"{name_mark(criterion)} {criterion.name}: {score}{needs}; {criterion.reasoning}".lstrip())
+        lines.append(
+            f"{describe_pass_mark(criterion)} {criterion.name}: {score}{needs}; {criterion.reasoning}".lstrip()
+        )
     lines += [f"{severity}: {name}: {message}" for name, severity, message in worst.rules]
     lines += [f"{seat.judge}: {seat.outcome}; {seat.remark}" for seat in worst.seats]
     if len(items) > 1:

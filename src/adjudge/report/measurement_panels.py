@@ -151,13 +151,13 @@ def _list_narrow_blocks(measurement: Measurement) -> Iterator[tuple[str, Block]]
     people = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_people_agreement(measurement)]
     baselines: list[list[Cell]] = [[name, rate, "", None] for name, rate in list_baselines(measurement)]
     if shares:
-        yield "How often it is right", _show_estimates([*shares, *baselines, *people])
+        yield "How often it is right", _make_estimate_table([*shares, *baselines, *people])
     coefficients = [
         _make_estimate_row(name, estimate, share=False) for name, estimate in list_coefficients(measurement)
     ]
     if coefficients:
         caption = "1 is complete agreement, 0 is what chance brings."
-        yield "Agreement beyond chance", _show_estimates(coefficients, caption=caption)
+        yield "Agreement beyond chance", _make_estimate_table(coefficients, caption=caption)
 
 
 def _list_wide_blocks(measurement: Measurement) -> Iterator[tuple[str, Block]]:
@@ -194,7 +194,7 @@ def _draw_estimate(name: str, estimate: Estimate, *, share: bool) -> Drawing | N
     return Drawing(form="estimate", value=estimate.value, low=max(low, 0.0), high=high, kind="people", alt=alt)
 
 
-def _show_estimates(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Table:
+def _make_estimate_table(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Table:
     """Make the table of the rows that ``_make_estimate_row`` made."""
     columns = [
         Column("measure"),

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from adjudge.dataset.case import LabelValue
 from adjudge.formats.numbers import (
     NOTHING,
-    format_apart,
     format_decimal,
+    format_distinct,
     format_points,
     format_range,
     format_rate,
@@ -19,7 +19,7 @@ from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import describe_uncounted
-from adjudge.measurement.rate import Sampling
+from adjudge.measurement.sampled_rate import Sampling
 from adjudge.report.difference_words import describe_preference, list_preference_facts
 from adjudge.templates.figures import format_count, format_share
 from adjudge.trust.agreement import Agreement
@@ -264,7 +264,7 @@ def format_limits(estimate: Estimate | None, *, share: bool, brackets: bool = Fa
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
     low, high = estimate.low, estimate.high
-    limits = format_range(low, high) if share else " to ".join(format_apart(low, high))
+    limits = format_range(low, high) if share else " to ".join(format_distinct(low, high))
     return f" ({limits})" if brackets else limits
 
 

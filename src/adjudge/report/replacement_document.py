@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adjudge.dataset.case_ids import shorten_case_id
-from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_points
+from adjudge.formats.numbers import NOTHING, format_distinct, format_dollars, format_points
 from adjudge.measurement.replacement import Candidate, PairedShare, Replacement
 from adjudge.report.document import (
     Block,
@@ -122,5 +122,5 @@ def _format_difference(share: PairedShare) -> str:
 def _format_price(candidate: Candidate) -> str:
     """Format what a case costs with a candidate, with the interval of the mean if it is known."""
     limits = candidate.cost_interval
-    between = "" if limits is None else " ({} to {})".format(*format_apart(*limits, digits=6))
+    between = "" if limits is None else " ({} to {})".format(*format_distinct(*limits, digits=6))
     return format_dollars(candidate.cost_usd[1], digits=6) + between

@@ -1,6 +1,6 @@
 """The report of a run as a value: the description of the run, and the summary of its results.
 
-It is counted in ``summary.py`` and ``summaries.py``, and put into words in ``format.py``.
+It is counted in ``report_tally.py`` and ``report_tables.py``, and put into words in ``run_words.py``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import ShownCase
-from adjudge.report.run_diff import Diff
-from adjudge.report.spread import Spread
-from adjudge.report.summaries import (
+from adjudge.report.report_tables import (
     CostSummary,
     CriterionSummary,
     GroupSummary,
@@ -31,6 +29,8 @@ from adjudge.report.summaries import (
     SeatPair,
     SeatSummary,
 )
+from adjudge.report.run_diff import Diff
+from adjudge.report.spread import Spread
 from adjudge.trust.intervals import Share
 
 _LONGEST = 300

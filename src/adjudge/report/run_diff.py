@@ -18,11 +18,11 @@ import msgspec
 
 from adjudge.dataset.case import OWN_KEYS
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.msgspec_types import read_typed
 from adjudge.formats.numbers import TOLERANCE
 from adjudge.formats.record import Layout, write_record
 from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
-from adjudge.formats.typed import read_typed
 from adjudge.judges.pair import PairResult, Preference
 from adjudge.measurement.judge_difference import JudgeDifference, ShareDifference
 from adjudge.measurement.measurement import Measurement

@@ -34,12 +34,12 @@ from adjudge.report.document import (
     Verdict,
     Words,
 )
-from adjudge.report.format import describe_passed, format_label, format_shown, list_model_changes, list_notices
 from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead_below
 from adjudge.report.measurement_words import list_warnings
 from adjudge.report.report import Report
 from adjudge.report.run_diff import Diff
 from adjudge.report.run_panels import list_run_panels
+from adjudge.report.run_words import describe_passed, format_label, format_shown, list_model_changes, list_notices
 from adjudge.templates.figures import format_count, format_interval
 
 _LONGEST_WHY = 240

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from adjudge.formats.numbers import NOTHING, format_apart, format_rate, format_score
+from adjudge.formats.numbers import NOTHING, format_distinct, format_rate, format_score
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.report.cases import cut
 from adjudge.report.document import (
@@ -22,10 +22,8 @@ from adjudge.report.document import (
     draw_share,
     stack_outcomes,
 )
-from adjudge.report.format import format_cost, format_criterion_share
 from adjudge.report.report import Report
-from adjudge.report.spread import BINS, Spread
-from adjudge.report.summaries import (
+from adjudge.report.report_tables import (
     OUTCOMES,
     CriterionSummary,
     GroupSummary,
@@ -33,6 +31,8 @@ from adjudge.report.summaries import (
     RepeatSummary,
     RubricSummary,
 )
+from adjudge.report.run_words import format_cost, format_criterion_share
+from adjudge.report.spread import BINS, Spread
 from adjudge.templates.figures import format_count, format_duration, format_interval, format_number, format_share
 from adjudge.trust.intervals import Share
 
@@ -156,12 +156,12 @@ def _show_criteria(criteria: Sequence[CriterionSummary]) -> Table:
         [
             Words(text=criterion.name, more=f"rule: {criterion.rule}" if criterion.rule else ""),
             f"{criterion.passed.of:,}",
-            format_apart(criterion.scores.mean if criterion.scores else None, criterion.threshold)[0],
+            format_distinct(criterion.scores.mean if criterion.scores else None, criterion.threshold)[0],
             _draw_spread(criterion.scores) if criterion.scores else NOTHING,
             format_criterion_share(criterion)[0],
             draw_share(criterion.passed, title="passed") if criterion.gates else None,
             format_criterion_share(criterion)[1],
-            format_apart(criterion.scores.mean if criterion.scores else None, criterion.threshold)[1],
+            format_distinct(criterion.scores.mean if criterion.scores else None, criterion.threshold)[1],
             f"{criterion.weight:g}",
         ]
         for criterion in criteria

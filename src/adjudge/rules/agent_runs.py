@@ -31,7 +31,7 @@ from adjudge.rules.tool_calls import (
     describe_incomplete,
     fail,
     fail_call,
-    pass_,
+    make_pass,
     read_tool_arguments,
     read_tool_names,
 )
@@ -104,7 +104,7 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
         if isinstance(run, str):
             return fail(run)
         problem = _find_deviation(run.calls, expected, chosen, fits)
-        return pass_(f"made the calls of the trajectory ({chosen})") if problem is None else fail(problem)
+        return make_pass(f"made the calls of the trajectory ({chosen})") if problem is None else fail(problem)
 
     return check
 
@@ -235,7 +235,7 @@ def make_files(
         deleted_count = sum(change.kind == "deleted" for change in run.files)
         if most is not None and deleted_count > most:
             return fail(f"deleted {deleted_count:,} files, above the maximum of {most}")
-        return pass_(f"changed {len(run.files):,} files, all of which may change")
+        return make_pass(f"changed {len(run.files):,} files, all of which may change")
 
     return check
 
@@ -306,7 +306,7 @@ def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -
                 problem, path = _find_mismatch(compiled, call.arguments)
                 if problem:
                     return fail_call(f"call {index + 1} of {quote(call.tool, 60)}: {problem}", calls, index, path)
-        return pass_(f"the arguments of {count:,} calls fit the schema")
+        return make_pass(f"the arguments of {count:,} calls fit the schema")
 
     return check
 
@@ -369,7 +369,7 @@ def make_limits(
             problem = _find_excess(run, name, most)
             if problem is not None:
                 return fail(problem)
-        return pass_("is within its limits")
+        return make_pass("is within its limits")
 
     return check
 
@@ -409,7 +409,7 @@ def make_no_errors() -> Check:
             return fail(f"{len(failed):,} calls failed, the first of {quote(failed[0].tool, 60)}")
         if run.outcome != "finished":
             return fail(f"did not finish ({run.outcome})")
-        return pass_("no call failed")
+        return make_pass("no call failed")
 
     return check
 
@@ -426,6 +426,6 @@ def make_no_repeats(*, most: int = 1) -> Check:
         (tool, _), count = counts.most_common(1)[0] if counts else (("", ""), 0)
         if count > limit:
             return fail(f"made the same call of {quote(tool, 60)} {count:,} times, above the maximum of {limit}")
-        return pass_(f"made no call more than {limit} times")
+        return make_pass(f"made no call more than {limit} times")
 
     return check

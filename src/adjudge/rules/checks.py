@@ -21,7 +21,7 @@ from adjudge.formats.arguments import check_choice, check_flag, check_share, che
 from adjudge.formats.invisible import drop_unseen
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply, read_json, to_json_value
 from adjudge.formats.json_schema import CompiledSchema, compile_schema
-from adjudge.formats.numbers import format_apart
+from adjudge.formats.numbers import format_distinct
 from adjudge.formats.schema_steps import TooManyStepsError
 from adjudge.formats.schema_types import find_untyped
 from adjudge.formats.text import QUOTED, flatten, quote, show
@@ -29,8 +29,7 @@ from adjudge.hooks import logger
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
 from adjudge.rules.json_objects import list_objects
-from adjudge.rules.threads import take_turn
-from adjudge.rules.values import (
+from adjudge.rules.json_values import (
     Place,
     TooDeepError,
     describe_place,
@@ -39,6 +38,7 @@ from adjudge.rules.values import (
     list_unambiguous_texts,
     may_hide_texts,
 )
+from adjudge.rules.rule_threads import hold_comparison_lock
 
 Check = Callable[[Any], RuleResult]
 
@@ -379,11 +379,11 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
                 return _make_failure(
                     f"the {label} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare"
                 )
-        with take_turn():
+        with hold_comparison_lock():
             score = float(Indel.normalized_similarity(content_text, reference_text))
         # Every threshold in this package has this tolerance: 0.8 must accept a score that is 0.8 but for rounding.
         passed = score >= needed - 1e-9
-        message = "similarity to the reference is {}, needed {}".format(*format_apart(score, needed))
+        message = "similarity to the reference is {}, needed {}".format(*format_distinct(score, needed))
         return RuleResult(name="", passed=passed, message=message, score=score, metadata={"similarity": score})
 
     return check

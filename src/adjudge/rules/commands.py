@@ -19,7 +19,7 @@ from adjudge.formats.text import quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.agent_runs import Check, read_complete_calls
 from adjudge.rules.document import read_words
-from adjudge.rules.tool_calls import ToolName, fail, fail_call, pass_, read_tool_names
+from adjudge.rules.tool_calls import ToolName, fail, fail_call, make_pass, read_tool_names
 
 SHELLS = (
     *("Bash", "BashOutput", "shell", "shell_command", "local_shell", "exec_command", "write_stdin", "container.exec"),
@@ -85,7 +85,7 @@ def make_commands(
                 return fail_call(problem, all_calls, index, locate_command(call))
         caveat = "; never is a net, and finds what is written plainly" if refused else ""
         commands = "1 command, which" if count == 1 else f"{count:,} commands, all of which"
-        return pass_(f"ran {commands} may be run{caveat}")
+        return make_pass(f"ran {commands} may be run{caveat}")
 
     return check
 

@@ -18,7 +18,7 @@ from adjudge.formats.invisible import drop_unseen, has_unseen
 from adjudge.formats.json import read_json
 from adjudge.formats.text import show, suggest
 from adjudge.result import RuleResult
-from adjudge.rules.values import Place, TooDeepError, Value, describe_place, list_values, undo_escapes
+from adjudge.rules.json_values import Place, TooDeepError, Value, describe_place, list_values, undo_escapes
 
 MOST_FOUND = 1_000
 """Findings after which a rule stops looking; one is enough to fail."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
-from adjudge.formats.numbers import format_apart
+from adjudge.formats.numbers import format_distinct
 from adjudge.formats.text import QUOTED, flatten, show
 from adjudge.result import RuleResult
 from adjudge.rules.checks import Check
@@ -23,7 +23,7 @@ def make_recorded(*, value: float, max: float, measure: str) -> Check:  # noqa: 
         if not is_finite(number) or number < 0:
             raise UsageError(f"rule recorded: {name} must be a number of at least 0, got {show(number)}")
     passed = value <= max
-    shown, limit = format_apart(value, max)
+    shown, limit = format_distinct(value, max)
     message = f"{flatten(measure, QUOTED)} is {shown}, {'within' if passed else 'above'} the maximum of {limit}"
 
     def check(_content: Any) -> RuleResult:

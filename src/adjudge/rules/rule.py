@@ -20,7 +20,7 @@ from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten, show
 from adjudge.panic import convert_panics
 from adjudge.result import RuleResult, Severity
-from adjudge.rules.threads import is_long, run_in_thread
+from adjudge.rules.rule_threads import is_long, run_in_thread
 
 DEFAULT_SEVERITY: Severity = "error"
 

@@ -18,7 +18,7 @@ from typing import Any, get_args
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_share, is_finite
 from adjudge.formats.json import to_json_value
-from adjudge.formats.numbers import format_apart
+from adjudge.formats.numbers import format_distinct
 from adjudge.formats.text import QUOTED, flatten, show, suggest
 from adjudge.result import RuleResult, Severity
 from adjudge.rules.agent_runs import (
@@ -47,13 +47,13 @@ from adjudge.rules.markup import make_model_markup
 from adjudge.rules.personal_data import make_personal_data
 from adjudge.rules.recorded_number import make_recorded
 from adjudge.rules.rule import DEFAULT_SEVERITY, Rule
+from adjudge.rules.rule_threads import stop_if_abandoned
 from adjudge.rules.secrets import make_secrets
 from adjudge.rules.syntax import make_syntax
-from adjudge.rules.threads import stop_if_abandoned
 from adjudge.rules.tool_calls import make_call_order, make_called, make_not_called
 from adjudge.rules.unicode import make_unicode
 from adjudge.rules.urls import make_urls
-from adjudge.rules.visible import make_visible
+from adjudge.rules.visible_effects import make_visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def make_some_of(
         passed_share = passed_weight / sum(rule_weights)
         count = sum(result.passed for result in results)
         failures = "; ".join(result.message for result in results if not result.passed)
-        share_shown, needed_shown = format_apart(passed_share, needed)
+        share_shown, needed_shown = format_distinct(passed_share, needed)
         message = f"{count} of {len(results)} hold, {share_shown} of the weight, needed {needed_shown}"
         message += f": {flatten(failures, QUOTED)}" if failures else ""
         return RuleResult(name="", passed=passed_share >= needed - 1e-9, message=message, score=passed_share)

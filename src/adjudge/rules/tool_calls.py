@@ -97,7 +97,7 @@ def make_called(
             count = sum(_has_arguments(call, expected, otherwise=False) for call in calls_of_tool)
             if count < least or (most is not None and count > most):
                 return fail(_describe_count(name, count, len(calls_of_tool), least, most))
-        return pass_(f"called {_list_names(names)}")
+        return make_pass(f"called {_list_names(names)}")
 
     return check
 
@@ -127,7 +127,7 @@ def make_not_called(
                 continue
             if _has_arguments(Call(tool_called, call_arguments, 0), expected, otherwise=True):
                 return fail(f"called {quote(tool_called, 60)}")
-        return pass_(f"did not call {_list_names(names)}")
+        return make_pass(f"did not call {_list_names(names)}")
 
     return check
 
@@ -159,7 +159,7 @@ def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any],
                 # The same turn is too early: a check that runs together with the call it should allow cannot stop it.
                 return fail(f"called {name} before or together with {names[index - 1]}")
             previous_turn = turns[0]
-        return pass_(f"called {_list_names(names)} in this order")
+        return make_pass(f"called {_list_names(names)} in this order")
 
     return check
 
@@ -504,7 +504,7 @@ def _list_names(names: list[ToolName]) -> str:
     return flatten(", ".join(str(name) for name in names), QUOTED)
 
 
-def pass_(message: str) -> RuleResult:
+def make_pass(message: str) -> RuleResult:
     """Make the result of a check that passed."""
     return RuleResult(name="", passed=True, message=message)
 

@@ -10,8 +10,8 @@ from typing import Any
 from adjudge.formats.invisible import is_ignorable, is_unseen
 from adjudge.result import RuleResult
 from adjudge.rules.document import Detection, Document, is_selector, read_choice, search
+from adjudge.rules.json_values import join_halves
 from adjudge.rules.lookalikes import LOOKALIKES
-from adjudge.rules.values import join_halves
 
 KINDS = {
     "control": "control character",

@@ -19,7 +19,7 @@ from adjudge.formats.arguments import check_flag
 from adjudge.formats.text import QUOTED, quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.document import Detection, Document, read_words, search
-from adjudge.rules.values import join_halves
+from adjudge.rules.json_values import join_halves
 
 LONGEST_HOST = 253
 """The most characters of a name in DNS; a longer one is refused before it is converted."""

@@ -23,17 +23,18 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, Argument, UsageError
-from adjudge.formats.plain import digest_description
+from adjudge.formats.plain_data import digest_description
 from adjudge.formats.text import clean
 from adjudge.hooks import notify
 from adjudge.judges.description import describe_judge, digest_judge, name_functions
-from adjudge.judges.layers import close_others
+from adjudge.judges.layers import close_named_models
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
 from adjudge.judges.retirement import find_retirements
 from adjudge.models.retirement import Retirement
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.batch.options import read_recorded
+from adjudge.runs.case_terms import Terms
 from adjudge.runs.executor import Executor, LocalExecutor, RunEnding, Work, keep_replies
 from adjudge.runs.folder import (
     MANIFEST_FILE,
@@ -51,7 +52,6 @@ from adjudge.runs.options import Plan, Progress, draw_places
 from adjudge.runs.pool import Finish
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
-from adjudge.runs.terms import Terms
 
 if TYPE_CHECKING:
     # A live run has no use for these, and most runs are live.
@@ -244,7 +244,7 @@ class Engine:
             *(assignment.judge for assignment in (self._assignment, self._kept_assignment) if assignment is not None),
             *executor_judges,
         ):
-            await close_others(judge)
+            await close_named_models(judge)
         if isinstance(self.plan.judge, str) and self._kept_assignment is not None:
             await self._kept_assignment.judge.aclose()
 

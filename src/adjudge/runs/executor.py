@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from adjudge.judges.layers import wrap_models
 from adjudge.judges.pair import PairResult
 from adjudge.models.model import Model
-from adjudge.models.replies.run_replies import KeptModel
+from adjudge.models.replies.run_replies import RunReplyModel
 from adjudge.result import JudgeResult
 from adjudge.runs.item import RunItem
 from adjudge.runs.judging import Assignment
@@ -152,6 +152,6 @@ def keep_replies(assignment: Assignment, store: RunStore, *, resumed: bool) -> A
     """Return the assignment with a judge that keeps every reply in the run, and uses kept replies if it is resumed."""
 
     def wrap_model(model: Model, number: int) -> Model:
-        return KeptModel(model, store, seat=number, resumed=resumed)
+        return RunReplyModel(model, store, seat=number, resumed=resumed)
 
     return replace(assignment, judge=wrap_models(assignment.judge, wrap_model))

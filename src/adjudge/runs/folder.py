@@ -1,4 +1,4 @@
-"""The folder of a run: its lock, its manifest, and ``Run``, by which its items are read.
+"""The folder of a run: its lock, its manifest, whether it may be resumed (``check_resumable``), and ``Run``.
 
 The tables of items and replies are in ``store.py``.
 """
@@ -21,19 +21,19 @@ from typing import Any, Self
 from adjudge.dataset.case import Case
 from adjudge.dataset.contents import ContentSet, make_content_set, read_content_set
 from adjudge.errors import AdjudgeError, Argument, UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.msgspec_types import read_typed
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.private_file import write_private
 from adjudge.formats.sqlite import open_sqlite
-from adjudge.formats.typed import read_typed
 from adjudge.judges.description import name_functions
 from adjudge.judges.pair import PREFERENCES, PairResult
 from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 from adjudge.models.retirement import Retirement
 from adjudge.result import Usage, make_id
 from adjudge.rubric.rubric import Rubric
+from adjudge.runs.case_terms import Terms, read_terms
 from adjudge.runs.item import RunItem
 from adjudge.runs.store import RunStore
-from adjudge.runs.terms import Terms, read_terms
 
 LOCK_FILE = "run.lock"
 

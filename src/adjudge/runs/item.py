@@ -12,8 +12,8 @@ from adjudge.dataset.case import OWN_KEYS, Case, LabelValue
 from adjudge.dataset.contents import ERASED, ErasedContent, digest_content
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_digest
-from adjudge.formats.plain import encode, to_plain
-from adjudge.formats.typed import read_typed, read_typed_json
+from adjudge.formats.msgspec_types import read_typed, read_typed_json
+from adjudge.formats.plain_data import encode, to_plain
 from adjudge.judges.pair import PREFERENCES, PairResult, read_judged
 from adjudge.result import JudgeResult, Severity, Usage
 from adjudge.rubric.rubric import Rubric

@@ -12,7 +12,7 @@ from adjudge.concurrency import count_cancellations, describe_error
 from adjudge.dataset.case import Case
 from adjudge.errors import FunctionError, UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.judges.compare import (
     check_pair_case,
     choose_rubric,
@@ -33,15 +33,15 @@ from adjudge.judges.evaluate import (
 )
 from adjudge.judges.judge import Judge
 from adjudge.judges.pair import OnConflict, PairResult
-from adjudge.judges.run_parts import digest_wordings
+from adjudge.judges.part_questions import digest_wordings
 from adjudge.models.model import UNBOUND, Call
 from adjudge.models.open import asks_nobody
 from adjudge.question.question import Question, digest_question
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.shipped import as_rule
+from adjudge.runs.case_terms import Terms
 from adjudge.runs.item import check_kept
-from adjudge.runs.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,7 +130,7 @@ class RunLayers:
         """Hand the spent part of the budget to the run's file, which writes it with the next item."""
         # Also for a budget that was handed in: if the run is resumed without it, the run keeps to the same amount.
         if self._store is not None and self.budget is not None and self._knows_spent:
-            self._store.keep_fact(SPENT_FACT, self._format_spent(self.budget))
+            self._store.set_fact(SPENT_FACT, self._format_spent(self.budget))
 
     async def _write_spent(self) -> None:
         """Write the spent part of the budget, and wait until it is on disk.

@@ -1,4 +1,7 @@
-"""The question of an earlier run, put to another judge about the same cases."""
+"""The question of an earlier run, put to another judge about the same cases, as ``replace-judge`` does.
+
+Whether a run may be resumed with what it is given now is decided in ``folder.py`` (``check_resumable``).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, cast
 
 from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
-from adjudge.formats.plain import digest_description
+from adjudge.formats.plain_data import digest_description
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_judge
@@ -17,10 +20,10 @@ from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.batch.options import BatchOptions
+from adjudge.runs.case_terms import read_terms
 from adjudge.runs.folder import Run
 from adjudge.runs.judging import resolve_question
 from adjudge.runs.launch import Running, run
-from adjudge.runs.terms import read_terms
 
 _TEXT_ARGUMENTS = ("instructions", "reference", "task", "context")
 

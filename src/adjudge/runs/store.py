@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from adjudge.dataset.contents import digest_content
 from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.sqlite import create_private
-from adjudge.formats.sqlite_file import KEEP_FACT, FileKind, SqliteFile
+from adjudge.formats.sqlite_file import SET_FACT, FileKind, SqliteFile
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.models.replies.key import make_case_prefix
@@ -195,14 +195,14 @@ class RunStore:
         self._logged_bytes += len(body)
         self._run_writer.hand_in({_REPLACE_REPLY: (key, body)}, None)
 
-    def keep_fact(self, name: str, value: str) -> None:
+    def set_fact(self, name: str, value: str) -> None:
         """Have a named fact about the whole run written, at the latest with the next item."""
-        self._run_writer.hand_in({KEEP_FACT: (name, value)}, None)
+        self._run_writer.hand_in({SET_FACT: (name, value)}, None)
 
     async def keep_fact_now(self, name: str, value: str) -> None:
         """Write a named fact about the whole run, and wait until it is in the file. Raises an error if that fails."""
         on_written, future = make_waiter()
-        self._run_writer.hand_in({KEEP_FACT: (name, value)}, on_written)
+        self._run_writer.hand_in({SET_FACT: (name, value)}, on_written)
         await future
 
     async def flush(self) -> None:
@@ -271,7 +271,7 @@ class RunStore:
                 count += 1
             earlier_row = connection.execute("SELECT said FROM about WHERE name = ?", (ERASED_CASES,)).fetchone()
             earlier_count = int(earlier_row[0] if earlier_row else 0)
-            connection.execute(KEEP_FACT, (ERASED_CASES, str(count + earlier_count)))
+            connection.execute(SET_FACT, (ERASED_CASES, str(count + earlier_count)))
         return count
 
     def count_erased(self) -> int:
@@ -473,7 +473,7 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
 def _write_all(connection: sqlite3.Connection, entries: Sequence[Rows]) -> None:
     """Write the rows of all entries in one transaction, statement by statement: cases before their results."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in (KEEP_FACT, _REPLACE_REPLY, _INSERT_CASE, _REPLACE_RESULT):
+    for statement in (SET_FACT, _REPLACE_REPLY, _INSERT_CASE, _REPLACE_RESULT):
         values = [rows[statement] for rows in entries if statement in rows]
         if values:
             connection.executemany(statement, values)

@@ -26,7 +26,7 @@ from adjudge.server.api.metrics import router as metrics_api
 from adjudge.server.api.results import router as results_api
 from adjudge.server.api.runs import router as runs_api
 from adjudge.server.api.tools import router as tools_api
-from adjudge.server.due_requests import close_due_requests
+from adjudge.server.expiry_task import close_due_requests
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.audits import router as audits_router
@@ -118,7 +118,7 @@ def make_app(
     )
 
     @asynccontextmanager
-    async def run(_app: FastAPI) -> AsyncIterator[None]:
+    async def manage_lifespan(_app: FastAPI) -> AsyncIterator[None]:
         """Open the state, close expired requests while the application runs, and close the state at its end."""
         try:
             # ``adjudge serve`` has opened it already, so that it can show an error as a sentence.
@@ -133,7 +133,7 @@ def make_app(
     app = FastAPI(
         title="adjudge",
         version=__version__,
-        lifespan=run,
+        lifespan=manage_lifespan,
         docs_url=None,  # its page loads scripts of another host
         redoc_url=None,
         openapi_url="/openapi.json",

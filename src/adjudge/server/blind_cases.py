@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from starlette.requests import Request
 
-from adjudge.labels.order import PLAN_FILE
+from adjudge.labels.planned_order import PLAN_FILE
 from adjudge.labels.source import STORE_FILE
 from adjudge.server.caller import Caller
 from adjudge.server.run_library import RunLibrary

@@ -56,8 +56,9 @@ def check_origin(request: Request, settings: ServerSettings) -> None:
 async def has_token(request: Request, expected: str) -> bool:
     """Return whether a header or a field of the form holds the expected token of the session.
 
-    A token is the part that pages hold, or that part, a full stop and the key of the browser. If the expected token has
-    no key, a key behind the token that was sent is ignored.
+    A token is the part that pages hold, or that part, a full stop and the key of the browser
+    (``ServerSettings.needs_browser_key``). ``expected`` has no key where none is needed, as for a form
+    that decides nothing; a page may send its key all the same, which is ignored then.
     """
     token = request.headers.get(HEADER)
     if token is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from adjudge.ledger.columns import find_columns, make_column_tables
+from adjudge.ledger.columns import get_columns_table, make_column_tables
 from adjudge.ledger.entry import PAYLOAD, Entry, read_entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
@@ -22,7 +22,7 @@ async def find_decision_or_result(ledger: Ledger, ident: str) -> Entry | None:
     """Find the newest decision or result whose own id, approval id or result id is ``ident``; ``None`` if none is."""
     if not can_store(ident):
         return None
-    columns = find_columns()
+    columns = get_columns_table()
     has_ident = (columns.c.ident == ident) | (columns.c.approval == ident) | (columns.c.result == ident)
     table = make_table()
     statement = table.select().join(columns, columns.c.seq == table.c.seq)

@@ -1,7 +1,7 @@
 """``[hook]`` on a server: the guards that programs and coding agents ask whether a tool call may be made.
 
 Whether a call may be made is decided in ``guards/tool_guard/guard.py``, and what a harness is answered in
-``harness/checking.py``.
+``harness/hook_guard.py``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
-from adjudge.harness.checking import CallGuard, HookGuard
 from adjudge.harness.events import Harness, HookEvent
 from adjudge.harness.guard_server import name_config
+from adjudge.harness.hook_guard import CallGuard, HookGuard
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.problem import Problem
 

@@ -27,7 +27,7 @@ from adjudge.config.server import ServerSettings, check_anonymous, read_server
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.server.database import make_tables
-from adjudge.server.key_memory import KeyMemory
+from adjudge.server.key_cache import KeyCache
 from adjudge.server.listening import listen, make_uvicorn_config, name_addresses
 from adjudge.server.mcp_tools import AgentCaller, identify_all_as, make_mcp_server, name_run, open_agent_tools
 
@@ -76,7 +76,7 @@ async def serve_mcp(
             await make_mcp_server(tools, local).run_stdio_async()
             return
         await ledger.transact(lambda _: None, tables=make_tables())
-        keys = None if allow_anonymous else KeyMemory(ledger)
+        keys = None if allow_anonymous else KeyCache(ledger)
         app = make_mcp_app(make_mcp_server(tools, local if keys is None else identify_by_key), settings, keys)
         listener = listen(settings)
         stack.callback(listener.close)
@@ -84,7 +84,7 @@ async def serve_mcp(
         await uvicorn.Server(make_uvicorn_config(app, settings)).serve(sockets=[listener])
 
 
-def make_mcp_app(server: MCPServer, settings: ServerSettings, keys: KeyMemory | None) -> ASGIApp:
+def make_mcp_app(server: MCPServer, settings: ServerSettings, keys: KeyCache | None) -> ASGIApp:
     """Make the application that serves the tools over HTTP; with ``keys`` a request needs one of them.
 
     It answers only if the header ``Host`` is a name of the settings. Otherwise a page in somebody's browser could send
@@ -107,7 +107,7 @@ def make_mcp_app(server: MCPServer, settings: ServerSettings, keys: KeyMemory | 
 class RequiresKey:
     """Refuses requests without a key that may judge (401 or 403), and adds the caller to the scope of all others."""
 
-    def __init__(self, app: ASGIApp, keys: KeyMemory) -> None:
+    def __init__(self, app: ASGIApp, keys: KeyCache) -> None:
         self._app, self._keys = app, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

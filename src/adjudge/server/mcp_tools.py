@@ -31,13 +31,13 @@ from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.guards.tool_guard.call import CallRefusedBecause
 from adjudge.guards.tool_guard.guard import ToolGuard
-from adjudge.guards.tool_guard.tool_gates import ToolKey
+from adjudge.guards.tool_guard.tool_patterns import ToolKey
 from adjudge.hooks import logger
-from adjudge.ledger.judged import describe_judged
+from adjudge.ledger.judged_content import describe_judged
 from adjudge.ledger.ledger import Ledger
 from adjudge.result import JudgeResult
-from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.permissions import Permissions, make_permissions
+from adjudge.server.server_judges import ServerJudges, open_judges
 
 _MOST_REFUSALS = 100
 """Contents of one run that rules and judges may refuse; an agent that revises a text is refused often."""

@@ -14,7 +14,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from adjudge.formats.times import get_now
-from adjudge.ledger.columns import STATES, find_columns, make_column_tables
+from adjudge.ledger.columns import STATES, get_columns_table, make_column_tables
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.search_index import find_unsearched, match_entries
@@ -93,7 +93,7 @@ async def _read_list(
     """
     from sqlalchemy import func, null, select
 
-    columns, days = find_columns(), PERIODS[filters.when]
+    columns, days = get_columns_table(), PERIODS[filters.when]
     since = None if days is None else get_now() - timedelta(days=days)
     is_visible = [columns.c.state.is_not(None), *_list_restrictions(gates, since)]
     query = read_query(filters.q)
@@ -132,7 +132,7 @@ _NO_RESULTS = ResultList(rows=(), more=False, counts={}, gates=(), judges=())
 
 def _list_restrictions(gates: Collection[str] | None, since: datetime | None) -> list[ColumnElement[bool]]:
     """List the SQL conditions that entries are of these gates and not older than a time; ``None`` restricts nothing."""
-    columns = find_columns()
+    columns = get_columns_table()
     conditions: list[ColumnElement[bool]] = []
     if gates is not None:
         conditions.append(columns.c.gate.in_(sorted(gates)))
@@ -143,7 +143,7 @@ def _list_restrictions(gates: Collection[str] | None, since: datetime | None) ->
 
 def _list_conditions(filters: ResultFilters) -> list[ColumnElement[bool]]:
     """List the SQL conditions of the filters that are set, without the words of the search and the period."""
-    columns = find_columns()
+    columns = get_columns_table()
     texts = {"gate": filters.gate, "state": filters.outcome, "decided_by": filters.by, "judge": filters.judge}
     return [columns.c[name] == text for name, text in texts.items() if text]
 
@@ -155,7 +155,7 @@ def _was_recorded_again() -> ColumnElement[bool]:
     """
     from sqlalchemy import exists
 
-    columns = find_columns()
+    columns = get_columns_table()
     later = columns.alias()
     is_decided = (later.c.approval == columns.c.approval) & later.c.state.is_not(None) & (later.c.state != "held")
     return (columns.c.state == "held") & exists().where(is_decided)
@@ -220,7 +220,7 @@ async def tally_results(ledger: Ledger, *, gates: Collection[str] | None, since:
     """
     from sqlalchemy import case, func, select
 
-    columns = find_columns()
+    columns = get_columns_table()
     day = func.substr(columns.c.at, 1, 10).label("day")
     is_counted = columns.c.state.in_(STATES) & ((columns.c.state == "held") | columns.c.approval.is_(None))
     is_cost_unknown = columns.c.cost_usd.is_(None) & (columns.c.judge != "") & (columns.c.decided_by != "rule")

@@ -17,10 +17,10 @@ from typing import TypeVar
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean, flatten, show
 from adjudge.labels.looks import LOOKS_FILE
-from adjudge.labels.order import PLAN_FILE
+from adjudge.labels.planned_order import PLAN_FILE
 from adjudge.labels.queue import LabelQueue, open_label_queue
 from adjudge.labels.source import STORE_FILE, find_store
-from adjudge.report.summaries import make_share
+from adjudge.report.report_tables import make_share
 from adjudge.runs.folder import LOCK_FILE, MANIFEST_FILE, Run
 from adjudge.runs.store import FILE
 from adjudge.server.problem import Problem

@@ -18,15 +18,15 @@ from adjudge.formats.text import show
 from adjudge.labels.source import STORE_FILE
 from adjudge.labels.store import read_labelled_cases
 from adjudge.measurement.call_rates import CallRates, make_call_rates
-from adjudge.measurement.limit import LabelDraw, LimitKind
+from adjudge.measurement.gate_limit import LabelDraw, LimitKind
 from adjudge.measurement.look_record import needs_look_record, write_look_record
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.run_labels import read_run_labels
 from adjudge.report.measured_diff import find_difference, is_labelled, measure_queued_diff, record_difference
 from adjudge.report.report import Report
+from adjudge.report.report_tally import make_report
 from adjudge.report.run_diff import Diff
-from adjudge.report.summary import make_report
 from adjudge.runs.folder import Run, open_run, read_manifest
 from adjudge.runs.store import RunStore
 from adjudge.server.problem import Problem

@@ -27,12 +27,12 @@ from adjudge.labels.queue import LabelQueue
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
 from adjudge.server.hooks import ServerHooks, open_hooks
-from adjudge.server.judging import ServerJudges, open_judges
-from adjudge.server.key_memory import KeyMemory
+from adjudge.server.key_cache import KeyCache
 from adjudge.server.links import make_linker
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import LabelQueues, explain_trouble, scan_folder
 from adjudge.server.run_library import RunLibrary
+from adjudge.server.server_judges import ServerJudges, open_judges
 from adjudge.server.sign_in_throttle import SignInThrottle
 from adjudge.server.work_queue import WorkQueue
 from adjudge.server.work_thread import WorkThread
@@ -65,7 +65,7 @@ class ServerState:
     config: Config
     settings: ServerSettings
     ledger: Ledger
-    keys: KeyMemory
+    keys: KeyCache
     approvals: Approvals
     recorder: CommandRecorder
     gates: Mapping[str, Gate]
@@ -132,7 +132,7 @@ class StateHolder:
     uds_mode: str | None = None
     allow_anonymous: bool = False
     ledger: Ledger | None = None
-    keys: KeyMemory | None = None
+    keys: KeyCache | None = None
     current: ServerState | None = None
     work: WorkThread = field(default_factory=WorkThread)
     throttle: SignInThrottle = field(default_factory=SignInThrottle)
@@ -145,7 +145,7 @@ class StateHolder:
         """Read the configuration and open what it names; raises ``UsageError`` that names file and key."""
         config = read_config(self.path)
         self.ledger = open_ledger(config)
-        self.keys = KeyMemory(self.ledger)
+        self.keys = KeyCache(self.ledger)
         await self.ledger.prepare()
         problem = await self.ledger.explain_search()
         if problem is not None:

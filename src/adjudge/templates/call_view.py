@@ -16,7 +16,14 @@ from hashlib import sha256
 
 from adjudge.formats.blanks import describe_blanks
 from adjudge.formats.invisible import is_unseen
-from adjudge.formats.json_places import JsonNode, decode_text, find_decoded, find_encoded, flatten_json, read_places
+from adjudge.formats.json_places import (
+    JsonNode,
+    decode_text,
+    flatten_json,
+    read_places,
+    to_decoded_position,
+    to_encoded_position,
+)
 from adjudge.formats.text import belongs_to_picture
 from adjudge.templates.call_bytes import decode_bytes, list_hex_lines, name_file_type, read_as_text
 from adjudge.templates.call_code import RawPatch, draw_patch, find_language, list_spans, read_patch
@@ -39,7 +46,7 @@ from adjudge.templates.call_values import (
     Repeated,
 )
 from adjudge.templates.evidence import Passage, QuotedPlace, clip_places, cut_lines, cut_passages, find_quotations
-from adjudge.templates.opened import is_long
+from adjudge.templates.opened_parts import is_long
 
 LONGEST_SHOWN = 20_000
 """Characters of long texts in a call that are shown at first."""
@@ -173,8 +180,8 @@ def _find_places(content: str, top: JsonNode, quotations: Sequence[str]) -> tupl
             start = text.find(quotation)
             if start >= 0:
                 del missing[number]
-                start_in_json = find_encoded(content, node, start)
-                end_in_json = find_encoded(content, node, start + len(quotation))
+                start_in_json = to_encoded_position(content, node, start)
+                end_in_json = to_encoded_position(content, node, start + len(quotation))
                 places.append(QuotedPlace(number=number, start=start_in_json, end=end_in_json))
     return places, missing
 
@@ -556,13 +563,13 @@ def _write_in_line(node: JsonNode, written: str) -> str | None:
 
 def _decode_places(text: str, node: JsonNode, places: Sequence[QuotedPlace]) -> list[QuotedPlace]:
     """Convert places in JSON to places in the decoded text of one of its strings; places outside of it are left out."""
-    # ``clip_places`` counts from the beginning of the part, and ``find_decoded`` needs places in the whole JSON.
+    # ``clip_places`` counts from the beginning of the part, and ``to_decoded_position`` needs places in the whole JSON.
     inside = clip_places(places, node.start + 1, node.end - 1)
     return [
         replace(
             place,
-            start=find_decoded(text, node, node.start + 1 + place.start),
-            end=find_decoded(text, node, node.start + 1 + place.end),
+            start=to_decoded_position(text, node, node.start + 1 + place.start),
+            end=to_decoded_position(text, node, node.start + 1 + place.end),
         )
         for place in inside
     ]

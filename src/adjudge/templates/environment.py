@@ -20,7 +20,7 @@ from adjudge.formats.numbers import NOTHING, format_beside, format_decimal, form
 from adjudge.formats.text import clean
 from adjudge.templates import figures
 from adjudge.templates.icons import ICONS, STATES
-from adjudge.templates.opened import is_long
+from adjudge.templates.opened_parts import is_long
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -74,7 +74,7 @@ def make_environment(*packages: str) -> Environment:
     blanks: dict[str, Any] = {
         "split_blanks": split_blanks,
         "split_hidden": split_hidden,
-        "describe_blanks": describe_texts,
+        "describe_blanks": describe_marked_blanks,
         "unseen": count_unseen,
         "split_options": split_options,
         "is_long": is_long,
@@ -125,7 +125,7 @@ def make_option(text: str) -> tuple[str, str]:
     return text, text
 
 
-def describe_texts(texts: Iterable[str]) -> str:
+def describe_marked_blanks(texts: Iterable[str]) -> str:
     """Describe the white space that is marked in some texts, in words."""
     return describe_blanks(*texts)
 

@@ -18,7 +18,7 @@ from adjudge.formats.json import read_json
 from adjudge.templates.call_values import PlacedFinding
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.evidence import cut_passages, mark_window
-from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, is_long
+from adjudge.templates.opened_parts import MOST_DRAWN, Opened, TextWindow, is_long
 from adjudge.templates.transcript_values import (
     ContentView,
     JudgedText,

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from adjudge.templates.call_values import CallView, Finding
 from adjudge.templates.evidence import MarkedText, Passage
-from adjudge.templates.opened import TextWindow
+from adjudge.templates.opened_parts import TextWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

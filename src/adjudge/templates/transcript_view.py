@@ -22,7 +22,7 @@ from adjudge.agents.run import AgentRun
 from adjudge.agents.step import AgentCall, Step
 from adjudge.templates.call_values import Finding, PlacedFinding
 from adjudge.templates.evidence import MOST_QUOTATIONS, QuotedPlace, clip_places, cut_passages
-from adjudge.templates.opened import Opened
+from adjudge.templates.opened_parts import Opened
 from adjudge.templates.transcript_values import FoldRow, RunHead, ShownChange, ShownText, StepRow, TranscriptView
 
 LONGEST_SHOWN = 20_000

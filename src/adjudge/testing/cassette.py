@@ -23,7 +23,7 @@ from adjudge.judges.chain_outcome import COUNTING
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.layers import wrap_models
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
-from adjudge.models.replies.miss import MissingRecording, make_absence
+from adjudge.models.replies.missing_recording import MissingRecording, make_no_recording_error
 from adjudge.models.replies.recording import RecordingModel
 from adjudge.models.replies.replay import ReplayModel
 from adjudge.result import JudgeResult
@@ -205,7 +205,7 @@ class Replay(ReplayModel):
     async def complete(self, request: Request, /) -> Reply:
         """Return the recorded reply; raises ``MissingRecording`` where there is none."""
         if self._find_index() is None:
-            absence = make_absence(self.path, self.only)
+            absence = make_no_recording_error(self.path, self.only)
             self.cassette.missed.append(str(absence))
             raise absence
         try:

@@ -20,7 +20,7 @@ from adjudge.judges.judge import ModelSource
 from adjudge.models.model import Model, Reply, Request
 from adjudge.question.token import MASK
 from adjudge.result import JudgeResult
-from adjudge.testing.current import find_judge
+from adjudge.testing.running_test import find_judge
 
 Line = str | Mapping[str, Any] | Reply | BaseException | type[BaseException] | Callable[[Request], Any] | None
 """One line of a script: the reply's text, its object, a whole ``Reply``, an exception to raise, or a function of the

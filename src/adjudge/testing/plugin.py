@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from adjudge.testing.current import running
+from adjudge.testing.running_test import running
 
 if TYPE_CHECKING:
     from adjudge.testing.agent import TestAgent

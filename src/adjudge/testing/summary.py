@@ -1,4 +1,7 @@
-"""A summary of a suite's judgements: plain data for each, properties of a test report, a few lines at the end."""
+"""A summary of a suite's judgements: plain data for each, properties of a test report, a few lines at the end.
+
+``plugin.py`` (``pytest_terminal_summary``) gathers the judgements of all workers of pytest-xdist.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from adjudge.content import content_text
-from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_mark
-from adjudge.formats.numbers import format_apart, format_dollars
+from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_pass_mark
+from adjudge.formats.numbers import format_distinct, format_dollars
 from adjudge.formats.text import clean
 from adjudge.judges.remedies import may_doctor_help
 from adjudge.result import CriterionResult, JudgeResult
@@ -87,10 +90,10 @@ def show_content(content: object) -> str:
 
 def _list_criterion_lines(criterion: CriterionResult) -> Iterator[str]:
     """Yield a criterion's line with mark, score and bar, and a second one with its reasoning if it has any."""
-    score, needed = format_apart(criterion.score, criterion.threshold)
+    score, needed = format_distinct(criterion.score, criterion.threshold)
     score = "   -" if criterion.score is None else score
     needs = f" needs {needed}" if criterion.threshold is not None else ""
-    sign = SIGNS.get(find_mark(criterion) or "", " ")
+    sign = SIGNS.get(find_pass_mark(criterion) or "", " ")
     yield f"  {sign} {score} {draw_bar(criterion.score)} {_shorten_text(criterion.name, 80)}{needs}"
     if criterion.reasoning:
         yield f"      {_shorten_text(criterion.reasoning)}"

@@ -1,6 +1,6 @@
 from adjudge.errors import ToolRefused as ToolRefused
+from adjudge.tools.candidate_file import load_candidate as load_candidate
 from adjudge.tools.creation import forge as forge
-from adjudge.tools.file import load_candidate as load_candidate
 from adjudge.tools.lifecycle import ForgeResult as ForgeResult
 from adjudge.tools.lifecycle import ToolJudge as ToolJudge
 from adjudge.tools.promotion import Promotion as Promotion

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from adjudge.concurrency import Timeout
 from adjudge.errors import UsageError
-from adjudge.formats.numbers import format_apart
+from adjudge.formats.numbers import format_distinct
 from adjudge.formats.text import show
 from adjudge.tools.lifecycle import (
     REVIEW_SHARE,
@@ -223,7 +223,7 @@ def _find_usage_obstacle(record: ToolRecord, limits: RegistryLimits) -> Obstacle
     uses, rate = (usage.uses, usage.success_rate) if usage is not None else (0, 0.0)
     if uses >= limits.min_uses and rate >= limits.min_success_rate:
         return None
-    shown_rate, needed_rate = format_apart(rate, limits.min_success_rate)
+    shown_rate, needed_rate = format_distinct(rate, limits.min_success_rate)
     return Obstacle(
         because="usage",
         detail=f"{describe_tool(record)} has {uses} uses with a success rate of {shown_rate}, and needs "

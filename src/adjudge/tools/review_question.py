@@ -13,7 +13,7 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.formats.json import is_json
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.question.question import Answer, Part, Question, Wording
 from adjudge.question.reply_object import check_finite, has_false_flag, read_flag, read_number, read_text
 from adjudge.question.score import check_flags

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, ToolRefused, UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.ledger.database import IN_MEMORY
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger

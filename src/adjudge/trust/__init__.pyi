@@ -17,6 +17,10 @@ from adjudge.trust.coefficients import Weights as Weights
 from adjudge.trust.coefficients import compute_cohen_kappa as compute_cohen_kappa
 from adjudge.trust.coefficients import compute_gwet_ac1 as compute_gwet_ac1
 from adjudge.trust.coefficients import compute_krippendorff_alpha as compute_krippendorff_alpha
+from adjudge.trust.confidence_sequence import Allocation as Allocation
+from adjudge.trust.confidence_sequence import LiveRate as LiveRate
+from adjudge.trust.confidence_sequence import compute_live_rate as compute_live_rate
+from adjudge.trust.confidence_sequence import estimate_more_labels as estimate_more_labels
 from adjudge.trust.confusion import Category as Category
 from adjudge.trust.confusion import Confusion as Confusion
 from adjudge.trust.confusion import compute_accuracy as compute_accuracy
@@ -46,7 +50,6 @@ from adjudge.trust.difference import find_grouped_difference as find_grouped_dif
 from adjudge.trust.difference import find_paired_difference as find_paired_difference
 from adjudge.trust.difference import find_stratified_difference as find_stratified_difference
 from adjudge.trust.double_sampling import Target as Target
-from adjudge.trust.e_process import ShareTest as ShareTest
 from adjudge.trust.intervals import Estimate as Estimate
 from adjudge.trust.intervals import IntervalMethod as IntervalMethod
 from adjudge.trust.intervals import Share as Share
@@ -60,10 +63,6 @@ from adjudge.trust.label_counts import HeapVerdict as HeapVerdict
 from adjudge.trust.label_counts import count_groups as count_groups
 from adjudge.trust.labels_needed import LabelsNeeded as LabelsNeeded
 from adjudge.trust.labels_needed import compute_labels_needed as compute_labels_needed
-from adjudge.trust.live import Allocation as Allocation
-from adjudge.trust.live import LiveRate as LiveRate
-from adjudge.trust.live import compute_live_rate as compute_live_rate
-from adjudge.trust.live import estimate_more_labels as estimate_more_labels
 from adjudge.trust.multiplicity import adjust_holm as adjust_holm
 from adjudge.trust.rate_difference import RateDifference as RateDifference
 from adjudge.trust.rate_difference import estimate_labels_of_difference as estimate_labels_of_difference
@@ -77,6 +76,7 @@ from adjudge.trust.repeatability import make_error_parts as make_error_parts
 from adjudge.trust.repeatability import make_order_flips as make_order_flips
 from adjudge.trust.repeatability import make_repeatability as make_repeatability
 from adjudge.trust.resampling import find_bootstrap_interval as find_bootstrap_interval
+from adjudge.trust.share_test import ShareTest as ShareTest
 from adjudge.trust.slices import Slice as Slice
 from adjudge.trust.slices import Slices as Slices
 from adjudge.trust.slices import make_slices as make_slices

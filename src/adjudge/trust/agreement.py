@@ -16,7 +16,7 @@ from adjudge.trust.confusion import (
     count_tables,
     divide,
     find_bad,
-    find_place,
+    find_category_index,
     has_category,
     make_confusion_of_pairs,
     measure_macro,
@@ -220,7 +220,7 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
 
     size = len(categories)
     decided = [index for index, category in enumerate(categories) if category is not None]
-    good = find_place(categories, positive) if has_category(categories, positive) else None
+    good = find_category_index(categories, positive) if has_category(categories, positive) else None
 
     def measure(flat_tables: Floats) -> Floats:
         """Compute every coefficient of each table, one column for each."""
@@ -284,7 +284,7 @@ def _estimate_shares(confusion: Confusion, positive: Category, group_rows: Float
         "accuracy": ([index * size + index for index in indexes], all_cells, "")
     }
     if has_category(confusion.categories, positive):
-        good, bad = find_place(confusion.categories, positive), find_bad(confusion.categories, positive)
+        good, bad = find_category_index(confusion.categories, positive), find_bad(confusion.categories, positive)
         truly_good = [good * size + column for column in indexes]
         judged_good = [row * size + good for row in indexes]
         truly_bad = [row * size + column for row in bad for column in indexes]

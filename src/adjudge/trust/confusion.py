@@ -75,7 +75,7 @@ class Confusion:
             category: The category.
             side: Where an item has it: in the ``truth``, with the ``judge``, or in ``both``, which is either.
         """
-        left_out = find_place(self.categories, category)
+        left_out = find_category_index(self.categories, category)
 
         def is_left_out(row: int, column: int) -> bool:
             is_truth, is_verdict = row == left_out and side != "judge", column == left_out and side != "truth"
@@ -231,7 +231,7 @@ def has_category(categories: Sequence[Category], category: Category) -> bool:
     return any(other == category and isinstance(other, bool) == isinstance(category, bool) for other in categories)
 
 
-def find_place(categories: Sequence[Category], category: Category) -> int:
+def find_category_index(categories: Sequence[Category], category: Category) -> int:
     """Find the index of a category; raise ``UsageError`` for one that the table does not have."""
     for index, other in enumerate(categories):
         if other == category and isinstance(other, bool) == isinstance(category, bool):
@@ -295,7 +295,7 @@ def compute_f1(confusion: Confusion, *, positive: Category = True) -> float:
         confusion: How often each verdict met each truth.
         positive: The category whose F1 it is.
     """
-    index = find_place(confusion.categories, positive)
+    index = find_category_index(confusion.categories, positive)
     label_count = confusion.truth_counts[index] + confusion.judge_counts[index]
     return _divide(2 * confusion.counts[index][index], label_count, "F1", f"neither side ever says {show(positive)}")
 
@@ -346,13 +346,13 @@ def divide(numerator: Floats, denominator: Floats, otherwise: float) -> Floats:
 
 def count_sensitivity(confusion: Confusion, positive: Category) -> tuple[int, int]:
     """Count the good items that the judge passes, and all good items."""
-    index = find_place(confusion.categories, positive)
+    index = find_category_index(confusion.categories, positive)
     return confusion.counts[index][index], confusion.truth_counts[index]
 
 
 def count_specificity(confusion: Confusion, positive: Category) -> tuple[int, int]:
     """Count the bad items that the judge fails, and all bad items."""
-    find_place(confusion.categories, positive)  # raises for a category that the table does not have
+    find_category_index(confusion.categories, positive)  # raises for a category that the table does not have
     bad = find_bad(confusion.categories, positive)
     caught = sum(confusion.counts[row][column] for row in bad for column in bad)
     return caught, sum(confusion.truth_counts[row] for row in bad)
@@ -360,7 +360,7 @@ def count_specificity(confusion: Confusion, positive: Category) -> tuple[int, in
 
 def count_precision(confusion: Confusion, positive: Category) -> tuple[int, int]:
     """Count the good items among those that the judge passes, and all that it passes."""
-    index = find_place(confusion.categories, positive)
+    index = find_category_index(confusion.categories, positive)
     return confusion.counts[index][index], confusion.judge_counts[index]
 
 

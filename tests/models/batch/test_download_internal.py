@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adjudge.errors import ModelError
-from adjudge.models.batch import wire
+from adjudge.models.batch import batch_http
 from adjudge.models.providers.base import Access
 
 ACCESS = Access(base="https://provider.test/v1", host="provider.test", headers={}, secrets=())
@@ -40,13 +40,13 @@ def watch_waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(wire.asyncio, "sleep", sleep)
+    monkeypatch.setattr(batch_http.asyncio, "sleep", sleep)
     return waits
 
 
 def download(transport: Transport) -> list[bytes]:
     lines: list[bytes] = []
-    asyncio.run(wire.BatchWire(ACCESS, transport).download("https://provider.test/v1/file", lines.append))
+    asyncio.run(batch_http.BatchHttp(ACCESS, transport).download("https://provider.test/v1/file", lines.append))
     return lines
 
 

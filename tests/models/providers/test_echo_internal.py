@@ -136,7 +136,7 @@ def test_no_error_says_the_key(place: str, form: str, monkeypatch, caplog):
     """Wherever a server puts it, and whatever it has made of it: not in the error, what it carries, or a log."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setattr("adjudge.models.providers.http.attempts_for", lambda kind: 1)
+    monkeypatch.setattr("adjudge.models.providers.http.count_attempts", lambda kind: 1)
     encoded = ENCODINGS[form](KEY)
     failed = ask_raw(PLACES[place](encoded))
 
@@ -147,7 +147,7 @@ def test_no_error_says_the_key(place: str, form: str, monkeypatch, caplog):
 def test_an_error_carries_no_request(monkeypatch):
     """What the HTTP client raised holds the headers that were sent; programs that report errors follow it."""
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setattr("adjudge.models.providers.http.attempts_for", lambda kind: 1)
+    monkeypatch.setattr("adjudge.models.providers.http.count_attempts", lambda kind: 1)
     for data in (
         b"no http\r\n\r\n",
         b"",

@@ -13,7 +13,7 @@ from adjudge.models import Reply
 from adjudge.models.providers.anthropic import Anthropic, strip_schema
 from adjudge.models.providers.base import Access, change_schemas
 from adjudge.models.providers.catalog import SERVER, Endpoint
-from adjudge.models.providers.error import LONGEST, ErrorBody, find_refused, make_http_error, read_complaint
+from adjudge.models.providers.error import LONGEST, ErrorBody, find_refused, make_http_error, read_error_body
 from adjudge.models.providers.gemini import Gemini
 from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.providers.openai import OpenAICompatible
@@ -78,7 +78,7 @@ def test_any_body_is_a_reply_or_a_model_error(model, body):
 @example(b'{"error": {"message": "' + b"x" * 100_000 + b'"}}')
 def test_any_complaint_is_told_in_one_printable_line(body):
     """Cut, without control characters, and with the status."""
-    error = make_http_error("host", 500, read_complaint(body).message)
+    error = make_http_error("host", 500, read_error_body(body).message)
 
     assert str(error).startswith("host answered 500")
     assert str(error).isprintable()

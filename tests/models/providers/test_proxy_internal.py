@@ -21,7 +21,7 @@ from adjudge.guards import Webhook
 from adjudge.models import find_retirement
 from adjudge.models.batch.open import open_batch_api
 from adjudge.models.providers.http import Transport
-from adjudge.models.providers.route import find_proxy
+from adjudge.models.providers.proxy import find_proxy
 from kit.patience import HANG
 from kit.wire import PLAIN
 

@@ -23,7 +23,7 @@ from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import add_row, make_table, note, show_drawing, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.text import flatten
 
 _ScopeNames = Annotated[

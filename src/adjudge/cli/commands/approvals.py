@@ -17,6 +17,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, name_option
+from adjudge.cli.error_messages import repeat_options
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.ledger_lines import describe_entry
 from adjudge.cli.output import (
@@ -29,15 +30,14 @@ from adjudge.cli.output import (
     write_json,
     write_screen,
 )
-from adjudge.cli.spelling import repeat_options
 from adjudge.config.file import read_config
 from adjudge.config.gates import is_secret_missing, open_approvals
 from adjudge.config.ledger import open_ledger
 from adjudge.content import digest_text
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.formats.blanks import TextPart, describe_blanks, list_blanks, split_blanks
-from adjudge.formats.display import describe_models, describe_outcome, name_mark
-from adjudge.formats.numbers import format_apart, format_score
+from adjudge.formats.display import describe_models, describe_outcome, describe_pass_mark
+from adjudge.formats.numbers import format_distinct, format_score
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
 from adjudge.guards.approval.completeness import digest_shown
@@ -262,11 +262,11 @@ def _repeat_options(place: LedgerPlace | None) -> str:
 def _list_judgement(result: JudgeResult) -> Iterator[tuple[str, str]]:
     """Yield the parts of a judge's result, each with its name: criteria, rules, reasoning, seats and warnings."""
     for criterion in result.criteria:
-        score, needed = format_apart(criterion.score, criterion.threshold)
+        score, needed = format_distinct(criterion.score, criterion.threshold)
         score = "-" if criterion.score is None else score
         needs = "" if criterion.threshold is None else f" (needs {needed})"
         reason = f": {criterion.reasoning}" if criterion.reasoning else ""
-        yield "criterion", f"{name_mark(criterion, '-')}  {score}{needs}  {criterion.name}{reason}"
+        yield "criterion", f"{describe_pass_mark(criterion, '-')}  {score}{needs}  {criterion.name}{reason}"
         yield from (("  quoted", text) for text in criterion.evidence)
     for rule in result.rule_results:
         mark = "pass" if rule.passed else rule.severity

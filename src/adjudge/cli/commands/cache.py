@@ -13,12 +13,12 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.judge import Session
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.input import list_inputs
+from adjudge.cli.judge_output import name_item
 from adjudge.cli.judging import choose_rubric, list_arguments, make_panel
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import add_row, complain, make_table, print_line, show_drawing, write_json
-from adjudge.cli.results import name_item
-from adjudge.cli.spelling import format_error
 from adjudge.config.file import read_config
 from adjudge.config.judges import choose
 from adjudge.errors import UsageError

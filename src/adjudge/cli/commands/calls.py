@@ -133,7 +133,7 @@ def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[s
     """Return the rules of a gate, and a function that tells whether [hook] has the gate check a tool of a server."""
     from adjudge.config.gates import open_gate_rules
     from adjudge.config.hook import list_tool_gates, read_hook_settings
-    from adjudge.guards.tool_guard.tool_gates import ToolPatterns
+    from adjudge.guards.tool_guard.tool_patterns import ToolPatterns
 
     rules = open_gate_rules(gate, config)
     patterns = ToolPatterns(list_tool_gates(read_hook_settings(config)))

@@ -13,6 +13,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.exit_status import DONE, FAILED
 from adjudge.cli.input import ANNOTATION_TOOLS, open_from_options
 from adjudge.cli.judging import make_case_criteria
@@ -27,7 +28,6 @@ from adjudge.cli.output import (
     write_json,
     write_lines,
 )
-from adjudge.cli.spelling import format_error
 from adjudge.config.file import Config, read_config
 from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.errors import UsageError

@@ -143,7 +143,7 @@ def _write_report(folder: Path) -> Path:
     """Write the report of the run in a folder beside the run, and return its path."""
     from adjudge.report.render import render_html
     from adjudge.report.report import Report
-    from adjudge.report.summary import read_status, summarise
+    from adjudge.report.report_tally import read_status, summarise
     from adjudge.runs.folder import open_run
 
     with open_run(folder / "run") as opened:

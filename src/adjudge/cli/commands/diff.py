@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.measurement_options import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, note, print_document, print_line, show_progress, write_file, write_json
-from adjudge.cli.spelling import format_error
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_share, check_whole_number, is_finite
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.output import complain_once, print_line, show_progress, write_json
-from adjudge.cli.spelling import format_error
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import list_webhook_hosts
 from adjudge.config.judges import Panel, choose, find_configured, find_keys, find_local, refuse_code

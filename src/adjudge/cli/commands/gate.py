@@ -16,8 +16,10 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.error_messages import format_error, repeat_options
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem, Inputs, list_inputs, read_material
+from adjudge.cli.judge_output import name_item
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import (
     add_row,
@@ -30,8 +32,6 @@ from adjudge.cli.output import (
     show_progress,
     write_json,
 )
-from adjudge.cli.results import name_item
-from adjudge.cli.spelling import format_error, repeat_options
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate

@@ -1,7 +1,7 @@
 """``adjudge hook``: gates in front of the tools of Claude Code and Codex.
 
 Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), what a harness is answered in
-``harness/checking.py`` (``HookGuard``), and what is installed in ``harness/installing.py`` (``merge_settings``).
+``harness/hook_guard.py`` (``HookGuard``), and what is installed in ``harness/installing.py`` (``merge_settings``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import complain, note, print_line
-from adjudge.cli.spelling import format_error
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import flatten, show
 

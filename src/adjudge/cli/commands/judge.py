@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from adjudge.cli import options as option
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.input import InputItem, Inputs, list_inputs, read_material
-from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
-from adjudge.cli.output import complain, complain_once, note, print_line, show_progress, write_json
-from adjudge.cli.results import (
+from adjudge.cli.judge_output import (
     JudgedItem,
     describe_case_terms,
     find_status,
@@ -23,11 +22,12 @@ from adjudge.cli.results import (
     write_complaints,
     write_results,
 )
-from adjudge.cli.spelling import format_error
+from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
+from adjudge.cli.output import complain, complain_once, note, print_line, show_progress, write_json
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
+from adjudge.config.judge_layers import explain_uncached, open_layers
 from adjudge.config.judges import Choice, choose
-from adjudge.config.layers import explain_uncached, open_layers
 from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
@@ -73,7 +73,7 @@ class Session:
 
     def _note_case_terms(self, judged_items: Sequence[JudgedItem]) -> None:
         """Tell the user how many cases brought criteria, rules or a threshold of their own, which may ask for less."""
-        from adjudge.runs.terms import Terms
+        from adjudge.runs.case_terms import Terms
 
         rubric, criteria, threshold = (
             self.choice.rubric,

@@ -19,7 +19,7 @@ from adjudge.config.file import Config, read_config
 from adjudge.config.ledger import open_ledger
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.text import flatten, show
 
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.ledger.audit.derive import derive_audit, record_opinion
 from adjudge.ledger.audit.entry import AuditEntry
-from adjudge.ledger.audit.file import render_audit
 from adjudge.ledger.audit.opinion import Opinion
+from adjudge.ledger.audit.report_file import render_audit
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.signature import create_signing_key
 
@@ -284,7 +284,7 @@ async def _verify_ledger(ledger: Ledger, head: str | None = None, public_key: st
 
     ``head`` is one that was kept elsewhere, and ``public_key`` the key to trust.
     """
-    from adjudge.guards.approval.listed import verify_listed
+    from adjudge.guards.approval.request_columns import verify_listed
 
     return await verify_listed(ledger, await ledger.verify(head, public_key=public_key))
 
@@ -296,7 +296,7 @@ def upgrade(ledger: LedgerUrl = None, config: option.ConfigFile = None, as_json:
 
     Stop what uses it before, and back it up. Nothing changes where they have that form already.
     """
-    from adjudge.guards.approval.listed import rebuild_listed
+    from adjudge.guards.approval.request_columns import rebuild_listed
 
     changes = use_ledger(ledger, config, lambda opened: opened.upgrade(rebuild_listed))
     if as_json:

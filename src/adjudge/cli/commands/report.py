@@ -27,7 +27,7 @@ from adjudge.cli.output import (
 )
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.numbers import format_apart
+from adjudge.formats.numbers import format_distinct
 
 if TYPE_CHECKING:
     from adjudge.dataset.case_labels import LabelJoin
@@ -150,7 +150,7 @@ def _report_case(run: Path, case: str, options: list[str], *, as_json: bool) -> 
     """
     if options:
         raise UsageError(f"{options[0]} is about the whole run, and CASE names one case; leave one of them out")
-    from adjudge.cli.case import print_case, write_case
+    from adjudge.cli.case_output import print_case, write_case
     from adjudge.runs.case_list import find_case
     from adjudge.runs.folder import open_run
 
@@ -207,7 +207,7 @@ def _summarise_run(run: Run, top: int | None, labels: LabelJoin, *, lists_all: b
     report can hold.
     """
     from adjudge.report.cases import MOST_CASES
-    from adjudge.report.summary import label_items, read_status, summarise
+    from adjudge.report.report_tally import label_items, read_status, summarise
 
     default = MOST_CASES if lists_all else max(_LISTED, _COMMENTED)
     most_cases = default if top is None else top
@@ -262,7 +262,7 @@ def _find_share_status(summary: Report, fail_under: float | None) -> int:
     if status != DONE:
         rate = summary.outcomes["passed"] / summary.judgements
         undecided = "" if status == FAILED else f", and {summary.outcomes['undecided']:,} are undecided"
-        passed, _ = format_apart(rate, fail_under, digits=4)
+        passed, _ = format_distinct(rate, fail_under, digits=4)
         complain(
             f"{passed} of {summary.judgements:,} judgements passed{undecided}; --fail-under asks for {fail_under:.12g}"
         )

@@ -8,8 +8,8 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, write_json
-from adjudge.cli.spelling import format_error
 from adjudge.config.file import Config, read_config
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_points

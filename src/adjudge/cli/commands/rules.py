@@ -13,8 +13,8 @@ from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.exit_status import USAGE
 from adjudge.cli.input import InputItem, list_inputs, read_rule, read_text_file
+from adjudge.cli.judge_output import name_item
 from adjudge.cli.output import add_row, complain_once, make_table, print_line, show_drawing, write_json
-from adjudge.cli.results import name_item
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult

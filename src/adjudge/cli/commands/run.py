@@ -22,6 +22,7 @@ from adjudge.cli.commands.estimate import estimate_data
 from adjudge.cli.exit_status import DONE, FAILED, INTERRUPTED, UNDECIDED
 from adjudge.cli.input import SUITES, open_from_options
 from adjudge.cli.interruption import catching_interrupts, finish_or_leave
+from adjudge.cli.judge_output import describe_case_terms, list_seats
 from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
 from adjudge.cli.measurement_options import MeasureRequest, make_request, print_labels, print_short, read_labels
 from adjudge.cli.output import (
@@ -34,10 +35,9 @@ from adjudge.cli.output import (
     show_status,
     write_json,
 )
-from adjudge.cli.results import describe_case_terms, list_seats
 from adjudge.config.file import read_config
+from adjudge.config.judge_layers import explain_uncached
 from adjudge.config.judges import Choice, choose
-from adjudge.config.layers import explain_uncached
 from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
@@ -46,7 +46,7 @@ from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import (
     count_digits,
     format_amounts,
-    format_apart,
+    format_distinct,
     format_dollars,
     format_points,
     format_range,
@@ -57,13 +57,13 @@ from adjudge.judges.pair_summary import PairSummary
 from adjudge.judges.remedies import list_code_judges, may_doctor_help
 from adjudge.result import JudgeChainResult
 from adjudge.rubric.rubric import Rubric
+from adjudge.runs.case_terms import read_terms
 from adjudge.runs.estimate.kept_estimate import find_estimate
 from adjudge.runs.folder import MANIFEST_FILE, Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
 from adjudge.runs.resume import BROKEN
-from adjudge.runs.terms import read_terms
 from adjudge.trust.intervals import Share
 
 
@@ -483,8 +483,8 @@ def print_summary(run: Run, code_judges: Collection[str]) -> None:
 
     ``code_judges`` names the judges in code, which the doctor cannot help.
     """
-    from adjudge.report.format import format_paid_again
     from adjudge.report.report import read_description
+    from adjudge.report.run_words import format_paid_again
     from adjudge.templates.figures import format_count
 
     summary = run.summary
@@ -527,7 +527,7 @@ def _add_estimate(table: Any, run: Run) -> None:
     usd = total.batch_usd if by_batch else total.live_usd
     cost_range = ""
     if not by_batch and total.least_usd is not None and total.most_usd is not None:
-        cost_range = " to ".join(format_apart(total.least_usd, total.most_usd, digits=4))
+        cost_range = " to ".join(format_distinct(total.least_usd, total.most_usd, digits=4))
     add_row(table, "cost estimated", format_dollars(usd, digits=4), cost_range)
 
 

@@ -17,8 +17,10 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import LedgerPlace, LedgerUrl, find_user, use_ledger
+from adjudge.cli.error_messages import format_error
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem, list_inputs, read_text_file
+from adjudge.cli.judge_output import name_item
 from adjudge.cli.judging import make_panel
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import (
@@ -31,8 +33,6 @@ from adjudge.cli.output import (
     show_progress,
     write_json,
 )
-from adjudge.cli.results import name_item
-from adjudge.cli.spelling import format_error
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
 from adjudge.config.judges import choose
@@ -131,7 +131,7 @@ def _leave_out(item: InputItem) -> ReviewedItem:
 
 def _read_candidate(path: str) -> InputItem:
     """Read a candidate from a file; an item of a file that cannot be read has the error in place of the content."""
-    from adjudge.tools.file import load_candidate
+    from adjudge.tools.candidate_file import load_candidate
 
     try:
         return InputItem(name=path, content=load_candidate(path))

@@ -36,10 +36,10 @@ def view_runs(
     Exit status: 0 ended, 2 a folder without a run, or nothing to listen on.
     """
     check_installed("adjudge view")
-    from adjudge.server.viewing import find_below, find_named, view
+    from adjudge.server.view_command import find_named_runs, find_runs_below, view
 
     # A function that lists the runs to show; without RUN, it finds those that come later too.
-    list_runs = partial(find_below, Path.cwd()) if not runs else partial(dict, find_named(runs))
+    list_runs = partial(find_runs_below, Path.cwd()) if not runs else partial(dict, find_named_runs(runs))
 
     def print_address(address: str) -> None:
         print_line(address)

@@ -13,7 +13,7 @@ from adjudge.dataset.case_labels import find_truth
 from adjudge.dataset.dataset import MOST_LISTED, BadRow, Dataset, Notes, OnBadRow, add_note
 from adjudge.dataset.fields import Fields, read_fields, read_label, select_mapped
 from adjudge.dataset.formats import Row, check_path
-from adjudge.dataset.importers.exported import Shape, read_exported
+from adjudge.dataset.importers.export_rows import Shape, read_exported
 from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import CANNOT_TELL, LabelMap, apply_label_map, check_label_map
 from adjudge.errors import Argument, UsageError

@@ -8,7 +8,7 @@ from typing import Any
 
 from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
 from adjudge.dataset.importers.annotation import Annotation, Tool, open_annotated
-from adjudge.dataset.importers.exported import (
+from adjudge.dataset.importers.export_rows import (
     Shape,
     check_answer,
     find_answer,
@@ -18,7 +18,7 @@ from adjudge.dataset.importers.exported import (
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
-from adjudge.formats.exported import read_time
+from adjudge.formats.observability_rows import read_time
 from adjudge.formats.text import flatten, list_names, show
 
 _ITEM_KEYS = ("expectedOutput", "datasetId", "datasetName")

@@ -1,7 +1,8 @@
 """Approvals: asking people, counting what they say, and recording every step.
 
-Whose vote counts, and what votes add up to, is decided in ``votes.py``; ``store.py`` has the transactions, and
-``request.py`` the terms of a request. Votes that overruled a judge become labelled cases here (``export_labels``).
+Whose vote counts, and what votes add up to, is decided in ``votes.py``; ``store.py`` has the transactions,
+``request_terms.py`` the terms of a request. Votes that overruled a judge become labelled cases here
+(``export_labels``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.errors import Argument, DecisionRefused, LedgerError, RefusedBecause, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_label, check_seconds
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import (
     NO_PLACE,
@@ -37,7 +38,6 @@ from adjudge.guards.approval.approval import (
 from adjudge.guards.approval.completeness import Gap, digest_recorded, find_gaps
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
 from adjudge.guards.approval.first_judge import ask_first, explain_first, has_attack_warning
-from adjudge.guards.approval.listed import RequestFilters, find_listed_status
 from adjudge.guards.approval.pending_decisions import (
     PendingDecision,
     find_by_key,
@@ -63,7 +63,8 @@ from adjudge.guards.approval.queue import (
     read_places,
     read_queue,
 )
-from adjudge.guards.approval.request import (
+from adjudge.guards.approval.request_columns import RequestFilters, find_listed_status
+from adjudge.guards.approval.request_terms import (
     LONGEST_REASON,
     LONGEST_TIME,
     LONGEST_UNDO,

@@ -8,7 +8,7 @@ from typing import Any
 
 from adjudge.concurrency import Timeout
 from adjudge.errors import AdjudgeError, Reason, ReplyError
-from adjudge.formats.numbers import format_apart, format_score
+from adjudge.formats.numbers import format_distinct, format_score
 from adjudge.guards.approval.approval import Approval
 from adjudge.hooks import call_within, logger
 from adjudge.judges.chain_outcome import has_stopped_seat, is_sure
@@ -84,7 +84,7 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
     if result.confidence is None:
         return False, f"{name} passed it with unknown confidence; {LEAST_CONFIDENCE} is needed"
     if not is_sure(result.confidence, LEAST_CONFIDENCE):
-        shown_confidence, _ = format_apart(result.confidence, LEAST_CONFIDENCE)
+        shown_confidence, _ = format_distinct(result.confidence, LEAST_CONFIDENCE)
         return False, f"{name} passed it with confidence {shown_confidence}; {LEAST_CONFIDENCE} is needed"
     return True, f"{name} passed it with confidence {format_score(result.confidence)}"
 

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.errors import LedgerError, Reason
-from adjudge.formats.typed import read_typed, read_typed_json
+from adjudge.formats.msgspec_types import read_typed, read_typed_json
 from adjudge.guards.approval.approval import Status, Vote
-from adjudge.guards.approval.listed import RequestFilters, find_listed_status
+from adjudge.guards.approval.request_columns import RequestFilters, find_listed_status
 from adjudge.guards.approval.store import READ_AT_ONCE, list_votes, read_votes
 from adjudge.guards.approval.tables import (
     APPROVALS,

@@ -13,20 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import LedgerError, RefusedBecause, UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import NO_PLACE, Approval, Vote, expire, is_due
 from adjudge.guards.approval.completeness import digest_recorded, digest_shown, find_gaps
-from adjudge.guards.approval.listed import (
-    CLOSING_SCHEMA,
-    OPEN,
-    REQUEST_SCHEMA,
-    ListedRequest,
-    RequestFilters,
-    derive_request,
-    find_listed_status,
-    insert_columns,
-)
 from adjudge.guards.approval.pending_decisions import (
     PendingRow,
     forget_pending,
@@ -35,6 +25,16 @@ from adjudge.guards.approval.pending_decisions import (
     load_pending,
     mark_used,
     was_used,
+)
+from adjudge.guards.approval.request_columns import (
+    CLOSING_SCHEMA,
+    OPEN,
+    REQUEST_SCHEMA,
+    ListedRequest,
+    RequestFilters,
+    derive_request,
+    find_listed_status,
+    insert_columns,
 )
 from adjudge.guards.approval.tables import (
     APPROVALS,
@@ -54,12 +54,12 @@ from adjudge.ledger.columns import (
     AUDIT_REQUESTED,
     ENTRY_COLUMNS,
     ENTRY_NAMES,
-    find_columns,
     find_run,
-    is_part,
+    get_columns_table,
+    is_about_no_call,
     make_column_tables,
-    name_counted,
-    name_owned,
+    make_counted_name,
+    make_owned_name,
     split_run,
 )
 from adjudge.ledger.entry import PAYLOAD, Entry, Row, format_time
@@ -165,7 +165,7 @@ def make_closed_entry(approval: Approval) -> ApprovalEntry:
         del payload["closed_because"]
         audit_members = {"audit": dict(approval.audit), "requested": approval.seq}
         return ApprovalEntry(kind=AUDIT_CLOSED, payload=payload | audit_members)
-    run = None if is_part(approval.metadata) else find_run(approval.metadata)
+    run = None if is_about_no_call(approval.metadata) else find_run(approval.metadata)
     payload |= {} if run is None else {"run": run}  # so that a run whose calls people denied can be found
     return ApprovalEntry(kind="approval.closed", payload=payload | _write_answer(approval.answer))
 
@@ -695,7 +695,7 @@ def load_votes_of(connection: Connection, *, by: str, since: datetime | None) ->
     """Load the ledger's entries of one person's votes, and of everybody's withdrawals, ``since`` a time."""
     from sqlalchemy import select
 
-    table, columns, votes = make_ledger_table(), find_columns(), make_tables().tables[VOTES]
+    table, columns, votes = make_ledger_table(), get_columns_table(), make_tables().tables[VOTES]
     vote_places = select(votes.c.seq).where(votes.c.by == by)
     withdrawal_places = select(columns.c.seq).where(columns.c.kind == "approval.vote_withdrawn")
     if since is not None:
@@ -719,8 +719,8 @@ def check_room(connection: Connection, approval: Approval, most_open: Mapping[st
     run, table, columns = find_run(approval.metadata), _approvals(), make_tables().tables[REQUEST_COLUMNS]
     owner = None if run is None else split_run(run).owner
     id_queries = {
-        "run": None if run is None else _select_named(name_counted(run, approval.metadata)),
-        "key": None if owner is None else _select_named(name_owned(owner)),
+        "run": None if run is None else _select_named(make_counted_name(run, approval.metadata)),
+        "key": None if owner is None else _select_named(make_owned_name(owner)),
         "gate": select(columns.c.approval).where(columns.c.gate == approval.gate),
     }
     is_open = (table.c.status == "open") & (table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
@@ -768,7 +768,7 @@ def is_planted(connection: Connection, ident: str) -> bool:
     """Return whether somebody made up the content of an audit."""
     from sqlalchemy import select
 
-    columns = find_columns()
+    columns = get_columns_table()
     where = (columns.c.approval == ident) & (columns.c.kind == AUDIT_PLANTED)
     return connection.execute(select(columns.c.seq).where(where).limit(1)).first() is not None
 

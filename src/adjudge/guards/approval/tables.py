@@ -114,7 +114,7 @@ def _add_index_tables(tables: MetaData) -> None:
     """Add the index tables of requests: the columns of lists and searches, and the approvers."""
     from sqlalchemy import Column, Index, Table, Text
 
-    # Derived from the ledger's entry of each request (listed.py), so that a list reads only what it shows.
+    # Derived from the ledger's entry of each request (request_columns.py), so that a list reads only what it shows.
     columns = Table(
         REQUEST_COLUMNS,
         tables,

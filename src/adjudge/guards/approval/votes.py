@@ -1,5 +1,7 @@
 """Votes on a request for approval: whose counts, when it is final, and what the votes add up to.
 
+Only the list of approvers decides who may vote: a person who asked for something may approve it too, if they are on it.
+
 Values without a store and without a clock: ``store.py`` calls these in its transactions. Whether a person saw the
 request, and whether they have to give a reason, is decided in ``vote_casting.py`` (``_check_approval``) and
 ``store.py`` (``_find_gap``).

@@ -24,7 +24,7 @@ from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.loopback import is_this_machine
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.monitor import Monitor

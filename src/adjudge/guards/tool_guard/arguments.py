@@ -12,8 +12,8 @@ from typing import Any
 
 from adjudge.content import read_content
 from adjudge.errors import UsageError
-from adjudge.formats.extent import find_excess
 from adjudge.formats.json import check_decimals, read_json
+from adjudge.formats.json_size import measure_excess
 from adjudge.formats.text import quote
 
 LARGEST_ARGUMENTS = 1_000_000
@@ -44,7 +44,7 @@ def read_arguments(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
         raise UsageError(
             f"arguments must be a mapping of names to values, got {type(value).__name__}", argument="arguments"
         )
-    if find_excess(value, LARGEST_ARGUMENTS) == "long":
+    if measure_excess(value, LARGEST_ARGUMENTS) == "long":
         raise _make_size_error()
     plain: dict[str, Any] = read_content(value, label="arguments")
     _check_values(plain)

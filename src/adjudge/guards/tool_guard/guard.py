@@ -4,7 +4,7 @@ Frameworks run their hooks again when they resume, and their "approved" can mean
 whether this very call was checked before, trusts only its own store, and refuses a call if anything goes wrong: most
 harnesses make the call when a hook raises, is late or returns nothing.
 
-Which gate checks a tool is decided in ``tool_gates.py``, whether a run may go on after refusals in ``run_trust.py``,
+Which gate checks a tool is decided in ``tool_patterns.py``, whether a run may go on after refusals in ``run_trust.py``,
 and what a gate answers in ``guards/gate.py``.
 """
 
@@ -27,7 +27,7 @@ from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_
 from adjudge.formats.text import flatten, quote, show
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.approval.pending_decisions import PendingDecision
-from adjudge.guards.approval.request import LONGEST_ANSWER
+from adjudge.guards.approval.request_terms import LONGEST_ANSWER
 from adjudge.guards.decision import Decision
 from adjudge.guards.firewall.prompt import PromptFirewall
 from adjudge.guards.gate import Gate
@@ -35,16 +35,16 @@ from adjudge.guards.repeated_request import can_repeat, check_request, find_repe
 from adjudge.guards.tool_guard.arguments import read_arguments
 from adjudge.guards.tool_guard.call import CallRefusedBecause, ToolCall, ToolVerdict
 from adjudge.guards.tool_guard.effects import EFFECTS, list_effects, read_effects
-from adjudge.guards.tool_guard.files import NamedFiles, read_named_files
 from adjudge.guards.tool_guard.held_call import HeldCall
+from adjudge.guards.tool_guard.named_files import NamedFiles, read_named_files
 from adjudge.guards.tool_guard.run_trust import MOST_DENIALS, MOST_REFUSALS, RunTrust, TrustReader, reopen_run
 from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
-from adjudge.guards.tool_guard.tool_gates import ToolKey, ToolPatterns
+from adjudge.guards.tool_guard.tool_patterns import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.unfinished import AT_WORK, CONTENT, UnfinishedCall, list_unfinished_calls
 from adjudge.hooks import logger
-from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, name_call
+from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, make_call_name
 from adjudge.ledger.database import IN_MEMORY
-from adjudge.ledger.judged import describe_judged
+from adjudge.ledger.judged_content import describe_judged
 from adjudge.ledger.ledger import Ledger
 
 CallMatch = Literal["call", "content"]
@@ -431,7 +431,7 @@ class ToolGuard(ReadOnly):
         Each pass allows one run of the call. A hook that is installed twice records both twice.
         """
         unused = 0
-        async for entry in self.ledger.query(run=name_call(call.run_id, call.call_id)):
+        async for entry in self.ledger.query(run=make_call_name(call.run_id, call.call_id)):
             if entry.subject == digest and (until is None or entry.seq <= until):
                 unused += {CALL_PASSED: 1, CALL_RAN: -1}.get(entry.kind, 0)
         return unused

@@ -14,7 +14,7 @@ from typing import Any
 
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.approval import Approval
-from adjudge.ledger.columns import find_run, name_asked, split_run
+from adjudge.ledger.columns import find_run, make_asked_name, split_run
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
@@ -76,7 +76,7 @@ async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory |
         return None
     since, until = approval.created_at - HISTORY_LENGTH, approval.created_at
     requests = 0
-    async for entry in ledger.query(run=name_asked(run), since=since):
+    async for entry in ledger.query(run=make_asked_name(run), since=since):
         requests += approval.seq is not None and entry.seq < approval.seq
     allowed: deque[AllowedCall] = deque(maxlen=_MOST_CALLS)
     async for entry in ledger.query(run=run, kind="decision", since=since, until=until):

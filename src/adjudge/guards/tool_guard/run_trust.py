@@ -1,5 +1,7 @@
 """The trust in an agent's run: its refused, denied and unchecked calls, and whether they stop it.
 
+Only these are counted: how many calls a run makes is not limited.
+
 It is read from the ledger, so that it is the same in every process, and a restart does not reset it. Each read only
 reads the entries after those of the last one.
 """
@@ -13,7 +15,7 @@ from adjudge.content import digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_label
 from adjudge.formats.text import show
-from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, name_asked, name_trust, split_run
+from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, make_asked_name, make_trust_name, split_run
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
@@ -140,7 +142,7 @@ class TrustReader:
         if len(self._runs) > _MOST_RUNS:
             self._runs.popitem(last=False)
         await self._prepare()
-        async for entry in self._ledger.query(run=name_trust(run), after=trust.seq):
+        async for entry in self._ledger.query(run=make_trust_name(run), after=trust.seq):
             if entry.seq > trust.seq:  # another check of this run may have read it meanwhile
                 trust.add(entry)
         return trust
@@ -148,7 +150,7 @@ class TrustReader:
     async def was_asked(self, run: str, subject: str) -> bool:
         """Return whether people were asked about a call with this content before in this run. Raises as ``read``."""
         await self._prepare()
-        async for _ in self._ledger.query(run=name_asked(run), subject=subject):
+        async for _ in self._ledger.query(run=make_asked_name(run), subject=subject):
             return True
         return False
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from adjudge.formats.text import flatten
-from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, find_run, is_part
+from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, find_run, is_about_no_call
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
@@ -92,7 +92,7 @@ def _read_approved_call(entry: Entry) -> UnfinishedCall | None:
     metadata, approval = payload.get("metadata"), payload.get("approval_id")
     run = find_run(metadata)
     is_used = payload.get("allowed") is True and payload.get("pending") is not True and isinstance(approval, str)
-    if not is_used or run is None or not isinstance(metadata, Mapping) or is_part(metadata):
+    if not is_used or run is None or not isinstance(metadata, Mapping) or is_about_no_call(metadata):
         return None
     call = metadata["call"]
     if call.get("kind") == CONTENT:

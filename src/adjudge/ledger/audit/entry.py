@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, get_args
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.invisible import explain_doubtful_name
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.text import clean
 from adjudge.formats.times import get_now

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from adjudge.models.batch.batch_http import BatchHttp, JobPage
 from adjudge.models.batch.job import Job, Limits, Phase, ResultLine, classify, read_time
-from adjudge.models.batch.wire import BatchWire, JobPage
 from adjudge.models.model import Request
 from adjudge.models.providers.anthropic import Anthropic
 
@@ -71,7 +71,7 @@ class AnthropicBatches:
 
     def __init__(self, model: Anthropic) -> None:
         self._model = model
-        self._wire = BatchWire(model.access, model.transport)
+        self._wire = BatchHttp(model.access, model.transport)
         self._url = f"{self._wire.access.base_v1}/messages/batches"
 
     @property

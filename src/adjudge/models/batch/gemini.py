@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.formats.typed import read_typed_json
+from adjudge.formats.msgspec_types import read_typed_json
+from adjudge.models.batch.batch_http import MOST_PAGES, PAGE, BatchHttp
 from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, Phase, ResultLine, classify, has_reached, read_time
-from adjudge.models.batch.wire import MOST_PAGES, PAGE, BatchWire
 from adjudge.models.model import Request
 from adjudge.models.providers.gemini import Gemini
 from adjudge.models.providers.key_redaction import redact_error
@@ -113,7 +113,7 @@ class GeminiBatches:
 
     def __init__(self, model: Gemini) -> None:
         self._model = model
-        self._wire = BatchWire(model.access, model.transport)
+        self._wire = BatchHttp(model.access, model.transport)
 
     @property
     def digest(self) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.formats.typed import read_typed_json
+from adjudge.formats.msgspec_types import read_typed_json
+from adjudge.models.batch.batch_http import BatchHttp, JobPage
 from adjudge.models.batch.job import Job, Limits, Phase, ResultLine, classify
-from adjudge.models.batch.wire import BatchWire, JobPage
 from adjudge.models.model import Request
-from adjudge.models.providers.error import read_complaint
+from adjudge.models.providers.error import read_error_body
 from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.providers.openai import OpenAICompatible
 
@@ -109,7 +109,7 @@ class OpenAIBatches:
 
     def __init__(self, model: OpenAICompatible) -> None:
         self._model = model
-        self._wire = BatchWire(model.access, model.transport)
+        self._wire = BatchHttp(model.access, model.transport)
         self.limits = _LIMITS.get(model.endpoint.provider.prefix, _OTHER)
 
     @property
@@ -212,7 +212,7 @@ def _read_line(line: bytes) -> ResultLine:
     body = bytes(response.body)
     if response.status_code == 200:
         return ResultLine(id=row.custom_id, kind="reply", body=body)
-    complaint = read_complaint(body)
+    complaint = read_error_body(body)
     name = complaint.code or f"status {response.status_code}"
     kind = classify(status=response.status_code, name=complaint.code)
     return ResultLine(id=row.custom_id, kind=kind, body=body, name=name, message=complaint.message)

@@ -15,11 +15,11 @@ from adjudge.formats.arguments import check_above_zero, check_whole_number
 from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
 from adjudge.models.providers.catalog import Endpoint, read_host
-from adjudge.models.providers.error import find_refused, make_http_error, read_complaint
+from adjudge.models.providers.error import find_refused, make_http_error, read_error_body
 from adjudge.models.providers.http import Transport
 from adjudge.models.providers.key_redaction import SHORTEST_KEY, hide_key, redact_error
 from adjudge.models.reported_name import REPORTED
-from adjudge.models.usage import believe_usage
+from adjudge.models.usage import drop_impossible_usage
 
 MAX_INPUT_CHARACTERS = 1_000_000
 
@@ -139,7 +139,7 @@ class HttpModel:
             if 200 <= status < 300:
                 self._refused |= refused
                 return self.compare_names(self._read_safely(content, headers, access))
-            complaint = read_complaint(content)
+            complaint = read_error_body(content)
             newly_refused = (
                 find_refused(complaint, self._list_optional_parameters(request, refused))
                 if status in (400, 422)
@@ -176,7 +176,7 @@ class HttpModel:
 
     def find_refused(self, body: bytes, request: Request) -> frozenset[str]:
         """Find the parameters of a request that an error body says the provider does not take, known before or not."""
-        return find_refused(read_complaint(body), self._list_optional_parameters(request, frozenset()))
+        return find_refused(read_error_body(body), self._list_optional_parameters(request, frozenset()))
 
     def render_body(self, request: Request) -> bytes:
         """Render the body that ``complete`` would send, for a caller that sends it in another way, as by batch."""
@@ -277,7 +277,7 @@ class HttpModel:
         Raises ``ModelError`` for a body that holds no reply.
         """
         try:
-            return _hide_keys(believe_usage(self._read_reply(body, headers), self.name), access.secrets)
+            return _hide_keys(drop_impossible_usage(self._read_reply(body, headers), self.name), access.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             problem = redact_error(str(error), access.secrets)
             model_error = ModelError(f"{access.host} answered with something that is not its reply format: {problem}")

@@ -57,7 +57,7 @@ class _Body(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Body | list[_Body])
 
 
-def read_complaint(content: bytes) -> ErrorBody:
+def read_error_body(content: bytes) -> ErrorBody:
     """Read the error in a body, in any shape that providers use; without one, the body itself is the message."""
     try:
         decoded = _DECODER.decode(content)

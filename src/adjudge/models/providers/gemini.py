@@ -13,7 +13,7 @@ from adjudge.models.defaults import DEFAULT_MODELS
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
 from adjudge.models.providers.base import Access, HttpModel, OptionalParameters, find_finish_reason
 from adjudge.models.providers.catalog import GEMINI, Endpoint
-from adjudge.models.providers.error import read_complaint
+from adjudge.models.providers.error import read_error_body
 from adjudge.models.usage import read_count
 from adjudge.result import Usage
 
@@ -160,7 +160,7 @@ class Gemini(HttpModel):
         blocked = response.prompt_feedback.block_reason if response.prompt_feedback else None
         candidate = response.candidates[0] if response.candidates else None
         if candidate is None and not blocked:
-            raise ModelError(f"answered without a candidate: {read_complaint(body).message}")
+            raise ModelError(f"answered without a candidate: {read_error_body(body).message}")
         parts = (candidate.content.parts if candidate and candidate.content else None) or []
         reason: FinishReason = "refusal"
         if candidate is not None and not blocked:

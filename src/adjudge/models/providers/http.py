@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from adjudge.concurrency import PerLoop
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import UNBOUND, Call
-from adjudge.models.providers.error import make_http_error, read_complaint
+from adjudge.models.providers.error import make_http_error, read_error_body
 from adjudge.models.providers.key_redaction import redact_error
-from adjudge.models.providers.route import find_proxy, make_connector
-from adjudge.models.retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
+from adjudge.models.providers.proxy import find_proxy, make_connector
+from adjudge.models.retry import LONGEST_WAIT, back_off, count_attempts, may_retry, read_wait
 
 if TYPE_CHECKING:
     import aiohttp
@@ -125,7 +125,7 @@ class Transport:
             sent = sent or not isinstance(answer, _BrokenConnection) or answer.sent
             failure_status = 429 if not isinstance(answer, _BrokenConnection) and answer[0] == 429 else None
             failures[failure_status] = failures.get(failure_status, 0) + 1
-            if failures[failure_status] >= attempts_for(failure_status):
+            if failures[failure_status] >= count_attempts(failure_status):
                 if isinstance(answer, _BrokenConnection):
                     raise ModelError(str(answer), sent=sent)
                 return answer
@@ -222,7 +222,7 @@ class Transport:
         if seconds is None:
             return back_off(attempt, self._random)
         if seconds > LONGEST_WAIT:
-            reason = redact_error(read_complaint(body).message, secrets)
+            reason = redact_error(read_error_body(body).message, secrets)
             wait = redact_error(f"{seconds:.0f}", secrets)
             raise ModelError(
                 f"{host} answered {status} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "

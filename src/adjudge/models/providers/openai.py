@@ -11,7 +11,7 @@ from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import FinishReason, Form, Reply, Request, TokenLogprob
 from adjudge.models.providers.base import Access, HttpModel, OptionalParameters, add_to_free_text, find_finish_reason
 from adjudge.models.providers.catalog import Endpoint
-from adjudge.models.providers.error import read_complaint
+from adjudge.models.providers.error import read_error_body
 from adjudge.models.usage import read_count
 from adjudge.result import Usage
 
@@ -175,7 +175,7 @@ class OpenAICompatible(HttpModel):
         completion = _DECODER.decode(body)
         if not completion.choices:
             # Routers answer 200 with an error inside.
-            raise ModelError(f"answered without a choice: {read_complaint(body).message}")
+            raise ModelError(f"answered without a choice: {read_error_body(body).message}")
         choice = completion.choices[0]
         message = choice.message
         text = message.content if not isinstance(message.content, list) else _join_parts(message.content)

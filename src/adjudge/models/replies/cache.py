@@ -20,7 +20,7 @@ from adjudge.models.replies.row import CACHED, Row, check_text, decode_row, desc
 from adjudge.models.wrapper import WrapperModel
 from adjudge.result import Usage
 
-NOTHING_USED = Usage(calls=0, cost_usd=0.0)
+NO_USAGE = Usage(calls=0, cost_usd=0.0)
 """The usage of a reply that was not asked for: no call, no token, no cost."""
 
 
@@ -132,7 +132,7 @@ class CachedModel(WrapperModel):
         """Read the reply in a row, with this request's token; ``None`` if it is of another judge in code or of none."""
         reply = read_answer(row, request, key=None, function=self.function_identity)
         # The model's name is the one in the reply: a reply that reports none must not get the name in the row.
-        return None if reply is None else replace(reply, model=row.reply.model, usage=NOTHING_USED)
+        return None if reply is None else replace(reply, model=row.reply.model, usage=NO_USAGE)
 
     async def _ask_model(
         self, key: str, source: str, request: Request, under_way: dict[str, _RequestUnderWay]

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.plain import encode
+from adjudge.formats.plain_data import encode
 from adjudge.models.model import Model, Request
 from adjudge.models.replies.mask import mask
 
@@ -148,7 +148,7 @@ def make_call_key(described: Mapping[str, Any]) -> str:
         raise UsageError(f"a request to {described['model']} cannot be looked up in a cache: {error}") from None
 
 
-def make_place(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
+def make_reply_key(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
     """Return the key under which a run keeps a reply: case, order, sample, model, seat and attempt.
 
     It is a JSON list and no digest, so that the replies to one case are next to each other in the file, and can be
@@ -159,7 +159,7 @@ def make_place(*, case: str | None, order: str | None, sample: int, model: str, 
 
 
 def make_case_prefix(case: str) -> str:
-    """Return the beginning of the keys of all replies to one case, as ``make_place`` makes them."""
+    """Return the beginning of the keys of all replies to one case, as ``make_reply_key`` makes them."""
     return encode([case]).decode()[:-1] + ","
 
 

@@ -1,6 +1,7 @@
 """Answering from a recording: no request is ever made.
 
-Which row answers a request is decided in ``lookup.py``; what is said where none does, in ``miss.py``.
+Which row answers a request is decided in ``recording_index.py``; the error if none does is in
+``missing_recording.py``.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
 from adjudge.models.replies.key import describe_request, make_key
-from adjudge.models.replies.lookup import RecordingIndex
-from adjudge.models.replies.miss import describe_nearest, explain_other_judge, make_miss
+from adjudge.models.replies.missing_recording import describe_nearest, explain_other_judge, make_missing_recording
 from adjudge.models.replies.recording import read_rows
+from adjudge.models.replies.recording_index import RecordingIndex
 from adjudge.models.replies.row import make_reply
 
 MAX_MODELS = 64
@@ -88,7 +89,7 @@ class ReplayModel:
             other = explain_other_judge(index.find_other(request, keys, self.function_identity), self.function_identity)
             nearest = "" if other else self._describe_nearest(request, described, keys)
             key = keys[0] if keys else make_key("", described)
-            raise make_miss(self.path, request, key, other=other, nearest=nearest, erased=index.erased)
+            raise make_missing_recording(self.path, request, key, other=other, nearest=nearest, erased=index.erased)
 
         row.used = True
         return make_reply(row, request.token)

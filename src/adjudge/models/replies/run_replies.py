@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 from adjudge.errors import UsageError
-from adjudge.formats.plain import encode
+from adjudge.formats.plain_data import encode
 from adjudge.models.model import Model, Reply, Request
-from adjudge.models.replies.key import describe_request, make_key, make_place
+from adjudge.models.replies.key import describe_request, make_key, make_reply_key
 from adjudge.models.replies.row import RECORDING, Row, decode_row, describe_reply, read_answer
 from adjudge.models.wrapper import WrapperModel
 
@@ -36,7 +36,7 @@ class ReplyStore(Protocol):
         ...
 
 
-class KeptModel(WrapperModel):
+class RunReplyModel(WrapperModel):
     """A model whose replies are kept in a run's file; everything else is the model's own.
 
     With ``resumed``, what the file has already is answered from there.
@@ -58,7 +58,7 @@ class KeptModel(WrapperModel):
         """
         described, name = describe_request(request), self.name
         key = make_key(name, described)
-        place = make_place(
+        place = make_reply_key(
             case=request.case,
             order=request.order,
             sample=request.sample,

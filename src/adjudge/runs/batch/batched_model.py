@@ -16,7 +16,7 @@ from adjudge.models.batch.open import require_batches
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.price import Price, add_cost, bound_cost
 from adjudge.models.providers.base import HttpModel
-from adjudge.models.replies.key import describe_request, make_key, make_place
+from adjudge.models.replies.key import describe_request, make_key, make_reply_key
 from adjudge.models.wrapper import WrapperModel
 from adjudge.runs.batch.dispatcher import MOST_TRIES, BatchDispatcher
 from adjudge.runs.batch.store import KeptRequest
@@ -114,7 +114,7 @@ class BatchedModel(WrapperModel):
 
     def _find_place(self, request: Request) -> str:
         """Return the key of a request's place in the run: its case, order, sample, model, seat and attempt."""
-        return make_place(
+        return make_reply_key(
             case=request.case,
             order=request.order,
             sample=request.sample,

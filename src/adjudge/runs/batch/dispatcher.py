@@ -89,7 +89,7 @@ class _WaitingRequest:
     """A request that waits for its outcome."""
 
     place: str
-    """Case, order, sample, model, seat and attempt, as ``make_place`` writes them."""
+    """Case, order, sample, model, seat and attempt, as ``make_reply_key`` writes them."""
     key: str
     """The digest of the request itself: what is kept at the same place for other words does not count."""
     model: HttpModel
@@ -250,7 +250,7 @@ class BatchDispatcher:
         model.refuse_parameters(names)
         names_text = " ".join(sorted(model.refused))
         if self._store.find_fact(_name_refused_fact(model.name)) != names_text:
-            self._store.keep_fact(_name_refused_fact(model.name), names_text)
+            self._store.set_fact(_name_refused_fact(model.name), names_text)
 
     def halt(self) -> None:
         """Send nothing more; ``work`` returns after the step that is under way."""

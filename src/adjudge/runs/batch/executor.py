@@ -13,7 +13,7 @@ from typing import Any
 from adjudge.models.rate_limit import Pace
 from adjudge.runs.batch.first_cases import FirstCases, Stages
 from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.session import BatchProgress, BatchSession, find_timeout, make_patient
+from adjudge.runs.batch.session import BatchProgress, BatchSession, find_timeout, remove_time_limits
 from adjudge.runs.executor import RunEnding, Work, keep_replies
 from adjudge.runs.item import RunItem
 from adjudge.runs.judging import Assignment, check_ready
@@ -55,7 +55,7 @@ class BatchExecutor:
     async def open(self) -> None:
         """Make the judge that waits for batches, and the pool; raises ``UsageError`` for a model without batches."""
         work, layers = self._work, self._work.layers
-        judge = layers.apply_batches(make_patient(work.judge), self._session)
+        judge = layers.apply_batches(remove_time_limits(work.judge), self._session)
         batched = keep_replies(replace(work.assignment, judge=judge), work.store, resumed=work.resumed)
         self._batched_assignment = batched
         # The call or the rubric may name another model, and that may have no batches.

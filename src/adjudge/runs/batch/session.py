@@ -24,7 +24,7 @@ from adjudge.models.wrapper import WrapperModel, find_innermost
 from adjudge.runs.batch.batched_model import BatchedModel, BatchedTerms, PromptModel
 from adjudge.runs.batch.dispatcher import BatchDispatcher
 from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.secret import SECRET_FILE, open_secret
+from adjudge.runs.batch.secret_file import SECRET_FILE, open_secret
 from adjudge.runs.batch.store import OPEN, BatchStore
 from adjudge.runs.pool import Concurrency
 
@@ -94,13 +94,13 @@ def check_strategies(judge: Any) -> None:
         check_strategies(seat)
 
 
-def make_patient(judge: Any) -> Any:
+def remove_time_limits(judge: Any) -> Any:
     """Return a judge like this one without time limits, because a batch takes hours.
 
     A chain that counts votes asks every seat to the end: all are sent together, and each reply is paid for.
     """
     if asks_as(judge, JudgeChain):
-        seats = [make_patient(seat) for _, seat in judge.seats]
+        seats = [remove_time_limits(seat) for _, seat in judge.seats]
         stop_early = judge.stop_early and judge.strategy not in COUNTING
         return judge.replace(judges=seats, timeout=None, deadline=None, stop_early=stop_early)
     if asks_as(judge, Judge):

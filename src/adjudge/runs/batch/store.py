@@ -104,8 +104,8 @@ class KeptRequest:
     line: int
     """The number of its line in the job, from 0."""
     place: str
-    """Case, order, sample, model, seat and attempt, as ``make_place`` writes them. Each job that a request goes into
-    has a row of its own, and the latest one of a place counts."""
+    """Case, order, sample, model, seat and attempt, as ``make_reply_key`` writes them. Each job that a request goes
+    into has a row of its own, and the latest one of a place counts."""
     key: str
     """The digest of the request itself."""
     state: RequestState
@@ -209,9 +209,9 @@ class BatchStore:
         """Return the value of a named fact about the whole run; ``None`` if there is none."""
         return self._file.find_fact(name)
 
-    def keep_fact(self, name: str, value: str) -> None:
+    def set_fact(self, name: str, value: str) -> None:
         """Store a named fact about the whole run."""
-        self._file.keep_fact(name, value)
+        self._file.set_fact(name, value)
 
     # ---------------------------------------------------------------- jobs
 
@@ -368,7 +368,7 @@ class BatchStore:
         """Add the requests of a job that have no outcome to those that may be paid for twice."""
         query = "SELECT count(*), coalesce(sum(held_usd), 0.0), coalesce(sum(held_usd = 0), 0) FROM requests "
         [sums] = self._file.ask(f"{query} WHERE batch = ? AND state = 'sent'", number)
-        self.keep_fact(PAID_AGAIN, self.read_paid_again().add(PaidAgain(*sums)).write())
+        self.set_fact(PAID_AGAIN, self.read_paid_again().add(PaidAgain(*sums)).write())
 
     def read_paid_again(self) -> PaidAgain:
         """Read how many requests may be paid for twice, and for how much."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
-from adjudge.formats.plain import digest_description
+from adjudge.formats.plain_data import digest_description
 from adjudge.formats.record import Layout, write_record
 from adjudge.judges.description import describe_judge, digest_judge
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
@@ -29,7 +29,7 @@ from adjudge.models.token_count import CharacterCounter, TokenCounter, choose_co
 from adjudge.models.wrapper import find_innermost
 from adjudge.result import Usage
 from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.session import check_strategies, make_patient
+from adjudge.runs.batch.session import check_strategies, remove_time_limits
 from adjudge.runs.estimate.kept_estimate import SCHEMA
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.estimate.recorded_usage import RecordedUsage, SeatKey, SeatUsage
@@ -176,7 +176,7 @@ async def estimate_run(
     check_amounts(repeat, sample, seed)
     judge_of_run = as_judge(judge, keep_name=True)
     tally = _RunTally(judge_of_run, prices, batch or BatchOptions(), recorded)
-    metered_judge = wrap_models(make_patient(judge_of_run), tally.wrap)
+    metered_judge = wrap_models(remove_time_limits(judge_of_run), tally.wrap)
     source = make_source(dataset)
     assignment = await resolve_question(
         metered_judge, rubric, arguments or {}, on_conflict, cases_bring=source.bring_criteria

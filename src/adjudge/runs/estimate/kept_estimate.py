@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import AdjudgeError, Argument, UsageError
-from adjudge.formats.typed import read_typed_json
+from adjudge.formats.msgspec_types import read_typed_json
 from adjudge.runs.folder import MANIFEST_FILE, write_document
 
 SCHEMA = "adjudge/estimate/1"

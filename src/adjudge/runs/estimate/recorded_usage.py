@@ -14,7 +14,7 @@ from adjudge.judges.layers import wrap_models
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.replies.row import RECORDING, RowUsage, decode_prompt
 from adjudge.models.token_count import CHARACTER_UNCERTAINTY, CharacterCounter, count_request
-from adjudge.runs.batch.session import make_patient
+from adjudge.runs.batch.session import remove_time_limits
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.folder import Run
 from adjudge.runs.judging import resolve_question
@@ -157,7 +157,7 @@ async def _measure_prompts(earlier: Run) -> dict[str | None, Sizes]:
         return _NamedModel(str(described["name"]), bool(described.get("structured")))
 
     rubric, arguments, on_conflict = read_question(earlier, leave_out=("rules",))
-    judge = make_patient(rebuild_judge(earlier.manifest["judge"], make_named_model))
+    judge = remove_time_limits(rebuild_judge(earlier.manifest["judge"], make_named_model))
     judge = wrap_models(judge, lambda model, number: MeteredModel(model, meter, seat=number))
     assignment = await resolve_question(judge, rubric, arguments, on_conflict, cases_bring=lambda: True)
     sizes_by_case: dict[str | None, Sizes] = {}

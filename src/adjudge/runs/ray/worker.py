@@ -20,7 +20,7 @@ from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Reservation
 from adjudge.models.model import Model
 from adjudge.models.rate_limit import Pace
-from adjudge.models.replies.run_replies import KeptModel
+from adjudge.models.replies.run_replies import RunReplyModel
 from adjudge.result import JudgeResult
 from adjudge.runs.judging import Assignment, check_ready
 from adjudge.runs.layers import RunLayers
@@ -209,7 +209,7 @@ class ActorSession:
 
     def _keep_replies(self, model: Model, number: int) -> Model:
         """Wrap a model so that its replies are kept, and kept ones used; ``number`` is that of its seat."""
-        return KeptModel(model, self, seat=number, resumed=True)
+        return RunReplyModel(model, self, seat=number, resumed=True)
 
     def _queue_unit(self, number: int, packed: bytes, replies: Replies) -> _ClaimedUnit:
         """Put a unit into the queue, with the replies that are kept of it."""

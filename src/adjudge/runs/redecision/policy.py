@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_share
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.description import UnknownJudge, rebuild_judge

@@ -12,7 +12,7 @@ from typing import Any
 
 from adjudge.dataset.case import open_inline
 from adjudge.errors import UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.judges.evaluate import prepare
 from adjudge.judges.judge import Judge
 from adjudge.question.question import Question

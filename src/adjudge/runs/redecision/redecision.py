@@ -21,23 +21,23 @@ import msgspec
 from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag
-from adjudge.formats.plain import digest_description, to_plain
+from adjudge.formats.plain_data import digest_description, to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.sqlite_file import PAGE
 from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.description import describe_judge, digest_judge, name_functions
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
-from adjudge.models.replies.key import make_place
+from adjudge.models.replies.key import make_reply_key
 from adjudge.models.replies.row import Row
 from adjudge.models.replies.run_replies import read_row
 from adjudge.result import JudgeResult, Outcome
+from adjudge.runs.case_terms import Terms, read_terms
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
 from adjudge.runs.item import RunItem
 from adjudge.runs.redecision.policy import RedecisionPolicy, read_policy
 from adjudge.runs.redecision.question import Reading, find_result, make_reading
 from adjudge.runs.redecision.replay import ReplayedResult, Replayer, renew_result
 from adjudge.runs.store import RunStore
-from adjudge.runs.terms import Terms, read_terms
 from adjudge.sync import run_sync
 
 MOST_CHANGES = 2_000
@@ -267,7 +267,7 @@ class _RunRedecision:
             return ReplayedResult(result=renew_result(self.judge._make_result_of_rules(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
 
         def find_kept_reply(model: str, seat: int, attempt: int) -> Row | None:
-            place = make_place(
+            place = make_reply_key(
                 case=item.case.id, order=None, sample=item.sample, model=model, seat=seat, attempt=attempt
             )
             return read_row(self.run.store.find_reply(place))
@@ -424,7 +424,7 @@ class RedecidedRun:
             owner = decoder.decode(body)
         except msgspec.DecodeError:  # without its members, the reply could not be found in either run
             return
-        key = make_place(
+        key = make_reply_key(
             case=owner.case,
             order=owner.order,
             sample=owner.sample,

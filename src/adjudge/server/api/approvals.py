@@ -18,7 +18,7 @@ from adjudge.formats.text import flatten
 from adjudge.guards.approval.approval import Approval, Status
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
-from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
+from adjudge.guards.approval.request_terms import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.guards.approval.vote_casting import cast_vote
 from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router

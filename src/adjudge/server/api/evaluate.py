@@ -1,6 +1,6 @@
 """``/v1/evaluate``: asking a judge of the configuration.
 
-The judges and rubrics that a request can name are decided in ``server/judging.py`` (``ServerJudges``).
+The judges and rubrics that a request can name are decided in ``server/server_judges.py`` (``ServerJudges``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.config.server import MOST_LISTED, ServerSettings
-from adjudge.ledger.judged import describe_judged
+from adjudge.ledger.judged_content import describe_judged
 from adjudge.rules.shipped import as_rule
 from adjudge.server.api.content import ContentBody
 from adjudge.server.api.endpoint import (

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from adjudge.guards.firewall.input import InputFirewall
 from adjudge.guards.firewall.prompt import PromptFirewall
 from adjudge.guards.firewall.verdict import FirewallVerdict, InputVerdict
-from adjudge.ledger.judged import describe_judged
+from adjudge.ledger.judged_content import describe_judged
 from adjudge.server.api.endpoint import StrictModel, answer, check_content, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once

@@ -4,7 +4,7 @@ The guard is that of ``[hook]``: no request can name a gate. Whatever goes wrong
 is no answer of a guard is not an allowance.
 
 Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), and what a harness is answered
-in ``harness/checking.py`` (``HookGuard``).
+in ``harness/hook_guard.py`` (``HookGuard``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from adjudge.formats.json import check_decimals
 from adjudge.formats.text import flatten
-from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.request_terms import LONGEST_REASON
 from adjudge.guards.tool_guard.call import LONGEST_ID, CallRefusedBecause, ToolCall, ToolVerdict, ToolVerdictKind
 from adjudge.guards.tool_guard.run_trust import reopen_stopped_run
 from adjudge.harness.events import SOURCE, Harness, RanEvent, read_event_object

@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 from starlette.responses import Response, StreamingResponse
 
-from adjudge.guards.approval.listed import verify_listed
+from adjudge.guards.approval.request_columns import verify_listed
 from adjudge.ledger.entry import Entry, Head
 from adjudge.server.api.endpoint import answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require

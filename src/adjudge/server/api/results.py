@@ -1,7 +1,7 @@
 """``/v1/results``: judged contents and what gates did with them, newest first, and everything recorded about one.
 
 Which results a list has is decided in ``server/result_lists.py`` (``list_results``), and which entries belong to one in
-``server/entry_story.py`` (``load_story``).
+``server/entry_history.py`` (``load_story``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adjudge.result import DecidedBy
 from adjudge.server.api.approvals import SEARCHED
 from adjudge.server.api.endpoint import answer, make_router
 from adjudge.server.caller import Caller, require
-from adjudge.server.entry_story import load_story
+from adjudge.server.entry_history import load_story
 from adjudge.server.result_lists import ResultFilters, list_results
 from adjudge.server.state import CurrentState
 

@@ -29,7 +29,7 @@ from adjudge.ledger.entry import Entry
 from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, Outcome
 from adjudge.server.api.gates import CALLER
-from adjudge.server.pages.acts import Act, find_withdrawn_vote, list_acts, make_vote_act, read_answers
+from adjudge.server.pages.request_acts import Act, find_withdrawn_vote, list_acts, make_vote_act, read_answers
 from adjudge.templates.call_values import CallView
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import make_difference
@@ -37,7 +37,7 @@ from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import MarkedText, mark_evidence, mark_window
 from adjudge.templates.json_difference import ContentDifference, make_json_difference
 from adjudge.templates.judged_text import count_transcripts, make_judged_text, open_conversation
-from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, count_windows, is_long, read_opened
+from adjudge.templates.opened_parts import MOST_DRAWN, Opened, TextWindow, count_windows, is_long, read_opened
 from adjudge.templates.transcript_values import JudgedText, TranscriptView
 from adjudge.templates.transcript_view import make_transcript_view
 

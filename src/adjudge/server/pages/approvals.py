@@ -36,7 +36,7 @@ from adjudge.guards.approval.queue import (
     QueuePlaces,
     QueueReader,
 )
-from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
+from adjudge.guards.approval.request_terms import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.guards.approval.vote_casting import cast_vote
 from adjudge.guards.tool_guard.history import read_call_history
 from adjudge.hooks import logger
@@ -67,7 +67,7 @@ from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState, ServerState
-from adjudge.templates.opened import count_windows, is_long
+from adjudge.templates.opened_parts import count_windows, is_long
 
 router = APIRouter()
 

@@ -18,7 +18,7 @@ from adjudge.errors import DecisionRefused, UsageError
 from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.queue import QueueReader
-from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.request_terms import LONGEST_REASON
 from adjudge.guards.approval.vote_casting import cast_vote
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from adjudge.errors import UsageError
 from adjudge.formats.times import get_now
-from adjudge.guards.approval.listed import verify_listed
+from adjudge.guards.approval.request_columns import verify_listed
 from adjudge.ledger.entry import NO_PREV
 from adjudge.ledger.short_results import read_recorded
 from adjudge.server.caller import AnyCaller, Caller, require

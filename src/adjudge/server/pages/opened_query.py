@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from adjudge.templates.opened import LONGEST_OPENED, PART_PATTERN, PATTERN, Opened, read_opened
+from adjudge.templates.opened_parts import LONGEST_OPENED, PART_PATTERN, PATTERN, Opened, read_opened
 
 
 class OpenedQuery(BaseModel):

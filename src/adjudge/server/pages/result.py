@@ -3,7 +3,7 @@
 Steps that did not happen are absent. Where the ledger holds only the digest of a text, the page says so and does not
 show the digest as if it were the text.
 
-Which entries belong to the history is decided in ``server/entry_story.py`` (``load_story``).
+Which entries belong to the history is decided in ``server/entry_history.py`` (``load_story``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from adjudge.errors import UsageError
-from adjudge.formats.numbers import format_apart
+from adjudge.formats.numbers import format_distinct
 from adjudge.formats.text import flatten
 from adjudge.guards.decision import Decision
 from adjudge.guards.tool_guard.effects import list_effects
@@ -28,17 +28,17 @@ from adjudge.ledger.short_results import RecordedResult
 from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, read_result
 from adjudge.server.caller import AnyCaller, Caller, require
-from adjudge.server.entry_story import Story, load_story
-from adjudge.server.pages.acts import Act, list_acts
+from adjudge.server.entry_history import Story, load_story
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, send_text
+from adjudge.server.pages.request_acts import Act, list_acts
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.figures import format_count
 from adjudge.templates.judged_text import make_content_view, make_judged_text
-from adjudge.templates.opened import Opened
+from adjudge.templates.opened_parts import Opened
 
 router = APIRouter()
 
@@ -158,7 +158,7 @@ def _describe_decision(row: RecordedResult) -> str:
 def _describe_outcome(row: RecordedResult) -> str:
     """Describe a judge's outcome, such as ``failed with 0.4, needs 0.7`` or ``undecided: timeout``."""
     text = str(row.outcome or "not judged")
-    score, threshold = format_apart(row.score, row.threshold)
+    score, threshold = format_distinct(row.score, row.threshold)
     if row.score is not None:
         text += f" with {score}"
     elif row.undecided_because:

@@ -53,7 +53,7 @@ from adjudge.templates.difference import DiffLine, DiffPart, compare_words
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.json_difference import make_json_difference
 from adjudge.templates.judged_text import make_content_view
-from adjudge.templates.opened import Opened, is_long
+from adjudge.templates.opened_parts import Opened, is_long
 from adjudge.templates.transcript_values import ContentView
 
 router = APIRouter()

@@ -18,8 +18,8 @@ from adjudge.dataset.case_labels import LabelJoin, list_labels
 from adjudge.report.cases import MOST_CASES, make_shown_case
 from adjudge.report.document import CaseEntry, Document, Words
 from adjudge.report.render import render_html
+from adjudge.report.report_tally import label_items
 from adjudge.report.run_document import make_run_document, make_run_entry
-from adjudge.report.summary import label_items
 from adjudge.server.blind_cases import find_withheld, note_listed, note_read
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.case_lists import RunCaseFilters, RunFilters, link_case

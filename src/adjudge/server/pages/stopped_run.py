@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
-from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.request_terms import LONGEST_REASON
 from adjudge.guards.tool_guard.call import LONGEST_ID
 from adjudge.guards.tool_guard.run_trust import TrustReader, reopen_stopped_run
 from adjudge.ledger.columns import find_run

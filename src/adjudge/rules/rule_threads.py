@@ -81,7 +81,7 @@ def stop_if_abandoned() -> None:
         raise AbandonedError
 
 
-def take_turn() -> AbstractContextManager[object]:
+def hold_comparison_lock() -> AbstractContextManager[object]:
     """Return a context manager in which only one of the two threads keeps the interpreter's lock for long.
 
     Without it both threads could take the lock in turn, and the event loop would wait for both. Outside of the two

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from adjudge import Approvals, Ledger, UsageError
-from adjudge.guards.approval.listed import rebuild_listed, verify_listed
+from adjudge.guards.approval.request_columns import rebuild_listed, verify_listed
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, REQUEST_COLUMNS
 from kit.approvals import make_result
 from kit.ledgers import STORES, open_store, run

@@ -18,10 +18,10 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.markdown import escape
+from adjudge.formats.msgspec_types import read_typed
 from adjudge.formats.numbers import format_score
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.text import clean, flatten, show, suggest
-from adjudge.formats.typed import read_typed
 from adjudge.formats.yaml import MAX_DEPTH, MAX_VALUES
 from adjudge.ledger.audit.entry import SEVERITIES, AuditBasis, AuditEntry, Finding, Findings, Judged
 from adjudge.ledger.payload import encode_payload

@@ -9,7 +9,7 @@ import pytest
 
 from adjudge import Gate, UsageError
 from adjudge.guards import ToolGuard
-from adjudge.guards.tool_guard.tool_gates import ToolPatterns
+from adjudge.guards.tool_guard.tool_patterns import ToolPatterns
 
 TOOLS: dict[Any, str] = {
     "*": "any",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjudge.formats.text import clean, flatten
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, REQUEST_COLUMNS, make_tables
-from adjudge.ledger.columns import AUDIT_CLOSED, AUDIT_REQUESTED, LONGEST_TITLE, find_columns
+from adjudge.ledger.columns import AUDIT_CLOSED, AUDIT_REQUESTED, LONGEST_TITLE, get_columns_table
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import MOST_SUBJECT, can_store
@@ -81,7 +81,7 @@ class RequestFilters:
 
     def _make_query_condition(self, connection: Connection) -> ColumnElement[bool]:
         """Make the condition that the request's entry in the ledger, or its pending decision's, matches ``query``."""
-        entries = find_columns()
+        entries = get_columns_table()
         return match_any(
             connection,
             self.query,

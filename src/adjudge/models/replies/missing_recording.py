@@ -33,7 +33,9 @@ class MissingRecording(ModelError):
         self.key = key
 
 
-def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: str, erased: int) -> MissingRecording:
+def make_missing_recording(
+    path: Path, request: Request, key: str, *, other: str, nearest: str, erased: int
+) -> MissingRecording:
     """Make the error for a request that no row answers.
 
     ``other`` says why a row that would answer the request may not, and ``nearest`` what differs from the most similar
@@ -52,7 +54,7 @@ def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: st
     return MissingRecording(f"{message}; record it again, or add a row by hand", key=key)
 
 
-def make_absence(path: Path, model: str | None) -> MissingRecording:
+def make_no_recording_error(path: Path, model: str | None) -> MissingRecording:
     """Make the error for a file that does not exist, or has no row of a model."""
     return MissingRecording(f"there is no recording of {model or 'a model'} in {path}", key="")
 

@@ -1,8 +1,8 @@
 """Is a share at most what was promised? A test that may be looked at after every label. Pure.
 
 It raises the alarm of a gate's monitor (``guards/monitor.py``). The limits of a rate that may be looked at after every
-label are in ``live_estimate.py``, and which limits a gate on a corrected rate goes by is decided in
-``measurement/limit.py``.
+label are in ``confidence_sequence.py``, and which limits a gate on a corrected rate goes by is decided in
+``measurement/gate_limit.py``.
 
 Somebody bets on each label before it is seen that it is bad, at odds that are fair if a share ``promise`` of all is
 bad. If the true share is at most the promise, their wealth is a nonnegative supermartingale that begins with 1, so it

@@ -202,7 +202,7 @@ def make_view_app(library: RunLibrary, port: int) -> tuple[FastAPI, ViewHolder]:
 # ---------------------------------------------------------------- which runs
 
 
-def find_named(folders: Sequence[Path]) -> Mapping[str, Path]:
+def find_named_runs(folders: Sequence[Path]) -> Mapping[str, Path]:
     """Find the runs in the folders that the user named; raises ``UsageError`` for a folder that holds no run."""
     for folder in folders:
         if not is_run(folder.resolve()):
@@ -211,7 +211,7 @@ def find_named(folders: Sequence[Path]) -> Mapping[str, Path]:
     return _name_folders(dict.fromkeys(folder.resolve() for folder in folders))
 
 
-def find_below(folder: Path) -> Mapping[str, Path]:
+def find_runs_below(folder: Path) -> Mapping[str, Path]:
     """Find the runs in a folder and in its folder ``runs``, the newest first by their names."""
     parents = [parent for parent in (folder, folder / "runs") if parent.is_dir() and not parent.is_symlink()]
     folders = [path for parent in parents for path in parent.iterdir() if path.is_dir() and is_run(path)]

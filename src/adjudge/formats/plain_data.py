@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
+from adjudge.formats.json_size import MOST_WRITTEN, measure_excess
 from adjudge.formats.text import clean
 
 _CONTAINERS = (dict, list, tuple, set, frozenset, Mapping)  # ``isinstance`` is slow for Mapping, so it comes last
@@ -40,7 +40,7 @@ def to_plain(value: Any) -> Any:
     kind = type(value)
     if kind in AS_IS or (kind is float and math.isfinite(value)):
         return value
-    if find_excess(value) == "long":  # before anything is copied: an object held many times is written each time
+    if measure_excess(value) == "long":  # before anything is copied: an object held many times is written each time
         return _render_placeholder(value, f"more than {MOST_WRITTEN:,} characters")
     return _copy_plain(value, 0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from adjudge.cli import spelling
+from adjudge.cli import error_messages
 from adjudge.cli.app import app
 from adjudge.errors import Argument, UsageError
 
@@ -30,7 +30,7 @@ def provide_command() -> Any:
 def test_every_option_that_stands_for_an_argument_exists(command: Any):
     """Nobody is sent to an option that no command has."""
     options = {name for leaf in list_commands(command) for param in leaf.params for name in param.opts}
-    named = {name for names in spelling._OTHER_NAMES.values() for name in names}
+    named = {name for names in error_messages._OTHER_NAMES.values() for name in names}
 
     assert named - options == set()
 
@@ -53,9 +53,9 @@ def test_an_argument_is_spelt_for_the_command_that_was_called(
     command: Any, words: tuple[str, ...], argument: Argument, text: str
 ):
     """As its option with its value, as a key of adjudge.toml, or by its name."""
-    spelling.begin_call(command, words)
+    error_messages.begin_call(command, words)
 
-    assert spelling.format_error(UsageError("give ", argument)) == f"give {text}"
+    assert error_messages.format_error(UsageError("give ", argument)) == f"give {text}"
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_an_argument_is_spelt_for_the_command_that_was_called(
 )
 def test_a_proposed_command_repeats_a_ledger_without_its_password(url: str, repeated: str):
     """It is read again on screens and in logs."""
-    assert spelling.repeat_options(ledger=url, config=None) == f" --ledger {repeated}"
+    assert error_messages.repeat_options(ledger=url, config=None) == f" --ledger {repeated}"

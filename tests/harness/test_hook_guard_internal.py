@@ -14,8 +14,8 @@ import pytest
 from adjudge import Approvals, Gate, Ledger
 from adjudge.guards import ToolCall, ToolGuard
 from adjudge.harness.answers import NO_OPINION, block, warn_user
-from adjudge.harness.checking import OBSERVES, HookGuard, KnownSources
 from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, PromptEvent, RanEvent, StartEvent
+from adjudge.harness.hook_guard import OBSERVES, HookGuard, KnownSources
 from adjudge.harness.self_protection import ProtectedFiles, SelfProtection
 from kit.webhooks import Receiver, deliver
 

@@ -25,8 +25,8 @@ from adjudge.report.cases import agrees_with_label, cut
 from adjudge.report.spread import ScoreTally, Spread
 from adjudge.result import CriterionResult, JudgeResult, Outcome, RuleResult
 from adjudge.rubric.rubric import Rubric
+from adjudge.runs.case_terms import Terms
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.terms import Terms
 from adjudge.trust.intervals import NO_SHARE, Share
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.guards.tool_guard.files import MOST_BYTES, MOST_FILES, MOST_WORDS, NamedFiles, read_named_files
+from adjudge.guards.tool_guard.named_files import MOST_BYTES, MOST_FILES, MOST_WORDS, NamedFiles, read_named_files
 
 
 @pytest.fixture(name="folder")

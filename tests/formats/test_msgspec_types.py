@@ -17,7 +17,7 @@ READ = """
 import sys, threading, time
 sys.path.insert(0, sys.argv[1])
 from dataclasses import dataclass
-from adjudge.formats.typed import prepare_type, read_typed, read_typed_json
+from adjudge.formats.msgspec_types import prepare_type, read_typed, read_typed_json
 
 class Slow:
     def __class_getitem__(cls, item):

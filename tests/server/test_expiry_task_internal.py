@@ -36,7 +36,7 @@ def ask(server: RunningServer, minutes: int) -> str:
 
 def test_what_nobody_looked_at_stays_closed_when_the_clock_is_set_back(tmp_path: Path, monkeypatch: Any):
     """One request is over and is closed once; the other has time left."""
-    monkeypatch.setattr("adjudge.server.due_requests.EVERY", 0.01)
+    monkeypatch.setattr("adjudge.server.expiry_task.EVERY", 0.01)
     with run_server(tmp_path) as server:
         over, open_one = ask(server, minutes=1), ask(server, minutes=600)
         wait_for(lambda: list_closed(server))
@@ -53,7 +53,7 @@ def test_what_nobody_looked_at_stays_closed_when_the_clock_is_set_back(tmp_path:
 
 def test_a_store_that_fails_once_is_asked_again(tmp_path: Path, monkeypatch: Any):
     """What could not be closed this minute is closed in the next one."""
-    monkeypatch.setattr("adjudge.server.due_requests.EVERY", 0.01)
+    monkeypatch.setattr("adjudge.server.expiry_task.EVERY", 0.01)
     close_due, failures = Approvals.close_due, []
 
     async def fail_first(self: Approvals, **options: Any) -> int:

@@ -11,7 +11,7 @@ pytest.importorskip("scipy", reason="needs numpy and scipy: pip install 'adjudge
 
 import numpy as np
 
-from adjudge.trust.live import APART, Allocation, Fortune, compute_live_rate
+from adjudge.trust.confidence_sequence import APART, Allocation, Fortune, compute_live_rate
 
 
 def make_draws(random: np.random.Generator, sizes: list[int], good: list[int], labels: int) -> list[tuple[int, bool]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from adjudge.dataset.case import LabelValue
-from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_rate, format_score
+from adjudge.formats.numbers import NOTHING, format_distinct, format_dollars, format_rate, format_score
 from adjudge.report.cases import ShownResult
 from adjudge.report.document import Words
 from adjudge.report.report import Report
-from adjudge.report.summaries import CriterionSummary, OwnSummary, RubricSummary
+from adjudge.report.report_tables import CriterionSummary, OwnSummary, RubricSummary
 from adjudge.result import JudgeResult
 from adjudge.templates.figures import format_count, format_interval
 
@@ -53,7 +53,7 @@ def format_verdict(result: ShownResult | JudgeResult) -> str:
         verdict = f"undecided: {result.undecided_because}"
     else:
         verdict = str(result.outcome)
-        score, needed = format_apart(result.score, result.threshold)
+        score, needed = format_distinct(result.score, result.threshold)
         verdict += f" with {score}" if result.score is not None else ""
         verdict += f", needs {needed}" if result.threshold is not None else ""
     return verdict if result.decided_by == "judge" else f"{verdict}; decided by {result.decided_by}"

@@ -13,8 +13,8 @@ from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem
 from adjudge.cli.output import can_draw_boxes, complain, note, print_line, show_drawing, write_json
 from adjudge.dataset.case import Case
-from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark
-from adjudge.formats.numbers import format_apart, format_score
+from adjudge.formats.display import COLOURS, describe_models, describe_outcome, describe_pass_mark
+from adjudge.formats.numbers import format_distinct, format_score
 from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
@@ -214,8 +214,8 @@ def _print_one(result: JudgeResult) -> None:
     if result.criteria:
         _print_fields("mark", "score", "criterion", "reasoning")
     for criterion in result.criteria:
-        score = "-" if criterion.score is None else format_apart(criterion.score, criterion.threshold)[0]
-        _print_fields(name_mark(criterion, "-"), score, criterion.name, criterion.reasoning)
+        score = "-" if criterion.score is None else format_distinct(criterion.score, criterion.threshold)[0]
+        _print_fields(describe_pass_mark(criterion, "-"), score, criterion.name, criterion.reasoning)
     for text in (result.detail, result.reasoning, *result.suggestions):
         if text:
             _print_fields(text)

@@ -1,7 +1,7 @@
 """``HookGuard``: asks a tool guard about each event of a coding agent (harness), and makes the answer to the event.
 
-``guards/tool_guard/guard.py`` (``ToolGuard``) decides if a call may be made, ``guards/tool_guard/tool_gates.py`` which
-gate checks a tool, and ``answers.py`` writes the answers.
+``guards/tool_guard/guard.py`` (``ToolGuard``) decides if a call may be made, ``guards/tool_guard/tool_patterns.py``
+which gate checks a tool, and ``answers.py`` writes the answers.
 """
 
 from __future__ import annotations

@@ -176,7 +176,8 @@ def make_heaps(
     """Make a heap of the run's cases for each verdict, with the labels of the cases at ``indexes`` counted in it.
 
     Also counts these labels by group, if ``group_numbers`` has the group of each labelled case. Pairs count as passed
-    where the first is preferred.
+    where the first is preferred. A ``Heap`` here is the cases of one verdict, while the ``heap`` of a labelled case is
+    its truth, such as ``good``.
     """
     sizes: Counter[HeapVerdict] = Counter()
     for verdict, number in tally.cases.items():

@@ -14,7 +14,7 @@ from typing import Any
 
 from adjudge.config.file import Config
 from adjudge.config.gates import check_judge_ready
-from adjudge.config.judges import Opener
+from adjudge.config.judges import JudgeOpener
 from adjudge.config.server import ServerSettings
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
@@ -63,7 +63,7 @@ class ServerJudges:
 
 def open_judges(config: Config, settings: ServerSettings) -> ServerJudges:
     """Open every judge and rubric of a configuration; raises ``UsageError`` for what cannot be opened."""
-    opener = Opener(config=config, named_in=config.folder)
+    opener = JudgeOpener(config=config, named_in=config.folder)
     timeout: float | None = config.defaults.get("timeout")
     judges = {name: opener.open(name, timeout=timeout) for name in config.judges}
     default = settings.judge or config.defaults.get("judge")

@@ -19,7 +19,7 @@ MOST_WRITTEN = 20_000_000
 _LEAVES = (str, int, float, bytes, bytearray, memoryview, type(None))
 
 
-def find_excess(value: object, most: int = MOST_WRITTEN) -> Literal["long", "deep"] | None:
+def measure_excess(value: object, most: int = MOST_WRITTEN) -> Literal["long", "deep"] | None:
     """Return ``long`` for a value of more than ``most`` characters as JSON, ``deep`` for more than 200 levels."""
     characters_left = most
     # By its ``id()``, each container of a level with the number of times that the level has it.

@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.formats.typed import read_typed_json
+from adjudge.formats.msgspec_types import read_typed_json
 from adjudge.models.batch.job import CreateError, Job, ResultLine, has_reached
 from adjudge.models.batch.lines import LineCutter
 from adjudge.models.providers.base import Access
-from adjudge.models.providers.error import make_http_error, read_complaint
+from adjudge.models.providers.error import make_http_error, read_error_body
 from adjudge.models.providers.http import Answer, Transport
 from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
@@ -50,7 +50,7 @@ class JobPage(msgspec.Struct, Generic[T]):
     has_more: bool | None = None
 
 
-class BatchWire:
+class BatchHttp:
     """Requests to one provider, with its key, under the address of its models."""
 
     def __init__(self, access: Access, transport: Transport) -> None:
@@ -229,4 +229,4 @@ class BatchWire:
         raise ModelError(f"{self.access.host} answered with something that is no job: {problem}")
 
     def _make_error(self, status: int, content: bytes) -> ModelError:
-        return make_http_error(self.access.host, status, read_complaint(content).message, self.access.secrets)
+        return make_http_error(self.access.host, status, read_error_body(content).message, self.access.secrets)

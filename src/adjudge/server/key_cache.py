@@ -23,7 +23,7 @@ class _Remembered:
     until: float
 
 
-class KeyMemory:
+class KeyCache:
     """Finds keys as ``find_key`` does, and remembers each that is valid for a second."""
 
     def __init__(self, ledger: Ledger, clock: Callable[[], float] = monotonic) -> None:

@@ -16,7 +16,7 @@ from adjudge.result import RuleResult
 from adjudge.rules.agent_runs import Check, read_complete_calls
 from adjudge.rules.commands import COMMANDS, HARMLESS, SHELLS, locate_command, read_command, read_simple_command
 from adjudge.rules.document import read_words
-from adjudge.rules.tool_calls import ToolName, fail, fail_call, pass_, read_tool_names
+from adjudge.rules.tool_calls import ToolName, fail, fail_call, make_pass, read_tool_names
 
 _PROGRAMS = frozenset(
     """
@@ -57,7 +57,7 @@ def make_visible(*, tools: Words | None = None, commands: Words | None = None) -
             problem = _find_unclear_call(call, names, shells, programs)
             if problem is not None:
                 return fail_call(problem, calls, index, locate_command(call))
-        return pass_(f"what {len(calls):,} calls do can be read in them")
+        return make_pass(f"what {len(calls):,} calls do can be read in them")
 
     return check
 

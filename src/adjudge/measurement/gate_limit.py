@@ -26,12 +26,12 @@ from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_firs
 from adjudge.labels.plan import LabelPlan, PlanStatus, find_plan_status
 from adjudge.labels.store import RANDOM_ORDER
 from adjudge.measurement.label_origin import LabelOrigin
-from adjudge.measurement.rate import Sampling, compute_rate, find_sampling, find_strata, list_draws
+from adjudge.measurement.sampled_rate import Sampling, compute_rate, find_sampling, find_strata, list_draws
 from adjudge.measurement.tally import NO_TIME, MeasurementTally
+from adjudge.trust.confidence_sequence import LiveRate, compute_live_rate
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.intervals import LEVEL, IntervalMethod
-from adjudge.trust.live import LiveRate, compute_live_rate
 
 LimitKind = Literal["count", "one look", "every look"]
 """The looks that limits hold for: ``count`` where every case is labelled, ``one look`` at exactly the planned labels,

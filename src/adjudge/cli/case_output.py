@@ -20,10 +20,10 @@ from adjudge.formats.display import (
     format_criterion_score,
 )
 from adjudge.formats.numbers import format_dollars, format_score
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.formats.text import clean
 from adjudge.judges.pair import PairResult
-from adjudge.report.format import format_label
+from adjudge.report.run_words import format_label
 from adjudge.result import JudgeResult
 from adjudge.runs.item import RunItem
 from adjudge.templates.figures import format_duration

@@ -1,6 +1,7 @@
 """Making the report of a run: its items are counted in one pass, whatever their number.
 
-Each table of the report is counted in ``summaries.py``; which cases are shown is decided in ``cases.py``.
+Outcomes and reasons are counted here, every other table in ``report_tables.py``; which cases are shown is decided in
+``cases.py``.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import MOST_CASES, CaseSelection, find_worst_outcome
 from adjudge.report.report import Report, RunDescription, read_description
-from adjudge.report.spread import ScoreTally, TimeTally
-from adjudge.report.summaries import (
+from adjudge.report.report_tables import (
     ByName,
     CostSummary,
     Criteria,
@@ -44,10 +44,11 @@ from adjudge.report.summaries import (
     make_share,
     read_preference,
 )
+from adjudge.report.spread import ScoreTally, TimeTally
 from adjudge.result import JudgeChainResult, JudgeResult
+from adjudge.runs.case_terms import Terms, read_terms
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
-from adjudge.runs.terms import Terms, read_terms
 
 
 def make_report(

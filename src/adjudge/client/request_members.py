@@ -9,7 +9,7 @@ from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, write_content
 from adjudge.errors import AdjudgeError, ServerError, UsageError
 from adjudge.formats.json import read_json
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain_data import to_plain
 from adjudge.result import JudgeResult
 
 T = TypeVar("T")

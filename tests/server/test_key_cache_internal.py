@@ -11,8 +11,8 @@ import pytest
 
 from adjudge import Ledger
 from adjudge.formats.times import get_now
-from adjudge.server import key_memory
-from adjudge.server.key_memory import REMEMBERED_SECONDS, KeyMemory
+from adjudge.server import key_cache
+from adjudge.server.key_cache import REMEMBERED_SECONDS, KeyCache
 from adjudge.server.keys import ApiKey, create_key, find_key, revoke_key
 from adjudge.server.permissions import make_permissions
 
@@ -26,13 +26,13 @@ class Clock:
         return self.now
 
 
-def play(tmp_path: Path, work: Callable[[Ledger, KeyMemory, Clock], Awaitable[object]]) -> None:
+def play(tmp_path: Path, work: Callable[[Ledger, KeyCache, Clock], Awaitable[object]]) -> None:
     """Run something with an empty memory beside a ledger."""
 
     async def use() -> None:
         async with Ledger(tmp_path / "adjudge.db") as ledger:
             clock = Clock()
-            await work(ledger, KeyMemory(ledger, clock), clock)
+            await work(ledger, KeyCache(ledger, clock), clock)
 
     asyncio.run(use())
 
@@ -49,9 +49,9 @@ def test_a_key_is_asked_for_once_a_second(tmp_path: Path, monkeypatch: pytest.Mo
         asked.append(text)
         return await find_key(ledger, text)
 
-    monkeypatch.setattr(key_memory, "find_key", count)
+    monkeypatch.setattr(key_cache, "find_key", count)
 
-    async def work(ledger: Ledger, memory: KeyMemory, clock: Clock) -> None:
+    async def work(ledger: Ledger, memory: KeyCache, clock: Clock) -> None:
         key, text = await make(ledger)
         assert [await memory.find(text) for _ in range(5)] == [key] * 5
         assert len(asked) == 1
@@ -66,11 +66,11 @@ def test_a_key_is_asked_for_once_a_second(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_key_expires_also_while_it_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its end is compared with the clock at every request."""
 
-    async def work(ledger: Ledger, memory: KeyMemory, clock: Clock) -> None:
+    async def work(ledger: Ledger, memory: KeyCache, clock: Clock) -> None:
         ends = get_now() + timedelta(hours=1)
         key, text = await make(ledger, expires_at=ends)
         assert await memory.find(text) == key
-        monkeypatch.setattr(key_memory, "get_now", lambda: ends)
+        monkeypatch.setattr(key_cache, "get_now", lambda: ends)
         assert await memory.find(text) is None
 
     play(tmp_path, work)
@@ -79,7 +79,7 @@ def test_a_key_expires_also_while_it_is_remembered(tmp_path: Path, monkeypatch: 
 def test_what_is_no_key_is_not_remembered(tmp_path: Path):
     """However many are tried; and a key that is made afterwards is found."""
 
-    async def work(ledger: Ledger, memory: KeyMemory, clock: Clock) -> None:
+    async def work(ledger: Ledger, memory: KeyCache, clock: Clock) -> None:
         key, text = await make(ledger)
         for number in range(100):
             assert await memory.find(f"{text[:17]}{number:043}") is None
