@@ -20,3 +20,14 @@ def start_module(module: str, *arguments: str, stdin: int | None = None, stderr:
     code = f"import sys; sys.path[:0] = {roots!r}; from kit import {module}; {module}.main()"
     command = [sys.executable, "-W", "error", "-c", code, *arguments]
     return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, text=True)
+
+
+def kill_and_read(process: subprocess.Popen[str]) -> str:
+    """Kill a process, some of whose lines were read, and return the rest of its output.
+
+    ``communicate`` would lose the lines that came together with one that was read, and are buffered in this process.
+    """
+    assert process.stdout is not None
+    with process:  # closes its pipes, and waits for it
+        process.kill()
+        return process.stdout.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -21,7 +20,7 @@ from adjudge.dataset import Label, LabelDesign, digest_content, load_labels, mak
 from adjudge.labels import LabelQueue, compute_label_agreement, open_label_queue
 from kit.labels import POLITE, label_all, make_criteria_run, make_pairs_run, make_run, write_dataset
 from kit.patience import HANG
-from kit.process import start_module
+from kit.process import kill_and_read, start_module
 from kit.runs import make_cases
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX")
@@ -333,8 +332,7 @@ def test_a_process_that_is_killed_loses_nothing(folder):
     process = start(folder.with_name("S"), "ann")
     assert process.stdout is not None
     seen = [process.stdout.readline().strip() for _ in range(5)]
-    process.send_signal(signal.SIGKILL)
-    seen += process.communicate(timeout=HANG)[0].split()
+    seen += kill_and_read(process).split()
     with open_label_queue(folder.with_name("S")) as queue:
         kept = [label.case for label in queue.labels()]
         rest = label_all(queue, "bob")

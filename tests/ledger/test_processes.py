@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from adjudge import Ledger
 from adjudge.ledger import LedgerError
 from kit.ledgers import STORES, find, open_schema, open_store, record, run, start_appender, verify
 from kit.patience import HANG
+from kit.process import kill_and_read
 
 pytestmark = pytest.mark.integration
 
@@ -56,8 +56,7 @@ def test_every_append_that_returned_survives_a_kill(url: str):
         assert process.stdout is not None
         # Killed after a number of appends and not of seconds, so that there was something to lose.
         output = "".join(process.stdout.readline() for _ in range(random.randrange(1, 150)))
-        process.send_signal(signal.SIGKILL)
-        output += process.communicate(timeout=HANG)[0]
+        output += kill_and_read(process)
         returned = read_lines(output)
 
         assert returned

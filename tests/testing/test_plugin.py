@@ -701,7 +701,7 @@ def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite, monkeypatch):
         test_plain="import sys\n"
         "def test_one():\n"
         "    ours = sorted(name for name in sys.modules if name.partition('.')[0] == 'adjudge')\n"
-        "    own = ['lazy', 'testing', 'testing.current', 'testing.plugin']\n"
+        "    own = ['lazy', 'testing', 'testing.plugin', 'testing.running_test']\n"
         "    assert ours == ['adjudge', *(f'adjudge.{name}' for name in own)]\n"
         "    assert not {'aiohttp', 'asyncio', 'msgspec', 'rich', 'typer', 'yaml', 'sqlalchemy'} & set(sys.modules)\n"
     )

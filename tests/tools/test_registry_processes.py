@@ -19,6 +19,7 @@ from adjudge.tools import ToolRecord
 from kit.clock import Clock
 from kit.ledgers import STORES, find, open_store, verify
 from kit.patience import HANG
+from kit.process import kill_and_read
 from kit.registries import HERE, add, make_judge, run, start, wear
 from kit.tools import review
 
@@ -134,8 +135,7 @@ def test_kills_at_any_moment_leave_no_tier_without_a_verdict(url: str):
         process = start("churn", url, str(kill))
         assert process.stdout is not None
         text = "".join(process.stdout.readline() for _ in range(random.randrange(1, 12)))
-        process.send_signal(signal.SIGKILL)
-        text += process.communicate(timeout=HANG)[0]
+        text += kill_and_read(process)
         returned |= {line.strip() for line in text.splitlines(keepends=True) if line.endswith("\n")}
 
     async def check(registry: ToolRegistry) -> dict[str, str]:

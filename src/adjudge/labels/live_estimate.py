@@ -1,4 +1,4 @@
-"""The rate of good cases while people label: the one place that asks ``trust.live``."""
+"""The rate of good cases while people label: the one place that asks ``trust.confidence_sequence``."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ A look is that somebody sees what the labels come to. The looks at a run are rec
 
 An ordinary interval misses the true rate in 5 of 100 looks. Somebody who looks, labels 25 more and looks again has many
 chances, and passes a bar that is not met in 10 to 18 of 100 attempts. So the ordinary limits count once: when exactly
-the labels of a plan are there. Everybody else gets limits that hold at all looks together (``trust.live``).
+the labels of a plan are there. Everybody else gets limits that hold at all looks together
+(``trust.confidence_sequence``).
 
 Looks at several samples of one run are several chances as well. The first plan has its one look; each further sample
 gets a smaller share of what may go wrong, so that all further ones together add at most a fifth of what the first may.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from adjudge import Approvals, UsageError
 from kit.approvals import WHO, count_kinds, make_result, start, use
 from kit.ledgers import STORES, find, open_store, verify
 from kit.patience import HANG
+from kit.process import kill_and_read
 
 pytestmark = pytest.mark.integration
 
@@ -105,8 +105,7 @@ def test_a_kill_leaves_whole_steps(url: str):
         process = start("ask_for_ever", url)
         assert process.stdout is not None
         output = "".join(process.stdout.readline() for _ in range(10 + 15 * kill))
-        process.send_signal(signal.SIGKILL)
-        lines = read(output + process.communicate(timeout=HANG)[0])
+        lines = read(output + kill_and_read(process))
         items = {item.id: item for item in use(url, get_all)}
         entries = count_kinds(find(url))
 
