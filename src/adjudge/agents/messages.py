@@ -3,6 +3,8 @@
 Sources: the messages of OpenTelemetry's conventions for generative AI (``parts``), of Chat Completions (``content``,
 ``tool_calls``) and of LangChain (``args`` in place of a function), the blocks of Anthropic's content, the items of
 OpenAI's Responses, and the messages and calls of the Model Context Protocol (specification 2025-11-25).
+
+The result of a call is joined to the call in ``transcript.py`` (``add_result``).
 """
 
 from __future__ import annotations

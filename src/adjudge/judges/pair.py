@@ -3,6 +3,8 @@
 Judges favour a place: many prefer what they are shown first. So a comparison is asked in both orders, and what each
 order said is kept in terms of the contents and not of the places. Everything that can be computed from the preference
 (outcome, score) is computed, so that no file can hold a pair whose parts disagree about it.
+
+The two orders are asked in ``compare.py`` (``prepare_pair``).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ There are two, because much of Python holds the interpreter's lock: with more th
 of them in turn. All event loops of a process share the two, and only one of them compares texts at a time.
 
 No rule has a time limit. Instead each check limits how much it reads (such as ``SIMILARITY_LIMIT`` in ``checks.py``),
-and patterns that users write run in re2. A cancelled caller returns at once and leaves its thread running; a check that
-takes long then ends itself (``stop_if_abandoned``).
+and patterns that users write run in re2 (there too). A cancelled caller returns at once and leaves its thread running;
+a check that takes long then ends itself (``stop_if_abandoned``).
 """
 
 from __future__ import annotations

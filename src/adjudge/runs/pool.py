@@ -1,4 +1,8 @@
-"""A pool that judges the units of a run at the same time, as many as a limit allows at each moment."""
+"""A pool that judges the units of a run at the same time, as many as a limit allows at each moment.
+
+The limit is decided in ``models/rate_limit.py`` (``Pace``), and lowered where little budget is left in ``layers.py``
+(``_BudgetLimit``).
+"""
 
 from __future__ import annotations
 

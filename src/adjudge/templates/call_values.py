@@ -1,5 +1,7 @@
 """A tool's call as it is shown: values, one type for each way in which an argument is read.
 
+They are made in ``call_view.py`` (``make_call_view``), which also finds invisible characters.
+
 They hold texts and never HTML. What is not in them because it is long is counted: ``rest``.
 
 A template is given these and not the argument, because it can neither decide how a value is read, which takes parsing,

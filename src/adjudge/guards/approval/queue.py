@@ -1,7 +1,8 @@
 """The queue of open requests, read from columns and not from their bodies: there may be thousands, each a megabyte.
 
 When a vote can no longer be taken back is decided in ``votes.py`` (``find_final_at``), and who may see a request
-over HTTP in ``server/api/approvals.py`` (``can_see``).
+over HTTP in ``server/api/approvals.py`` (``can_see``). When an unanswered request expires, and how it ends then, is
+decided in ``approval.py`` (``is_due``).
 """
 
 from __future__ import annotations
