@@ -17,6 +17,7 @@ import pytest
 from adjudge import Approvals
 from kit.cli import WORDS
 from kit.house import TESTS
+from kit.http_client import open_http_client
 from kit.mcp import open_http, read_text
 from kit.patience import HANG
 from kit.server_process import httpx, make_environment, run_command
@@ -208,7 +209,7 @@ def test_nobody_else_is_answered(folder: Path):
             post(key, Origin="https://attacker.example"),
         ]
         assert run_command(folder, "keys", "revoke", key.split("_")[1]).returncode == 0
-        with httpx.Client(verify=False, timeout=HANG) as client:
+        with open_http_client(url) as client:
             sent = ACCEPT | {"Authorization": f"Bearer {key}"}
             while (status := client.post(url, json=REQUEST, headers=sent).status_code) != 401:
                 assert status == 400  # for a second, the key is still known
@@ -225,7 +226,7 @@ def test_a_session_belongs_to_its_key(folder: Path):
         "method": "initialize",
         "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
     }
-    with serve(folder) as url, httpx.Client(verify=False, timeout=HANG) as client:
+    with serve(folder) as url, open_http_client(url) as client:
         begun = client.post(url, json=hello, headers=ACCEPT | {"Authorization": f"Bearer {ours}"})
         session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "Mcp-Protocol-Version": "2025-06-18"}
         answers = [

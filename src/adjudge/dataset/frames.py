@@ -102,8 +102,9 @@ def read_case_value(value: Any) -> Mapping[str, Any] | Case | UsageError:
     """
     try:
         if isinstance(value, Case):
+            case = show(value.id)
             for name in ("content", "reference", "task", "context", "metadata"):
-                check_extent(getattr(value, name), f"{name} of case {show(value.id)}")
+                check_extent(getattr(value, name), f"{name} of case {case}")
             return value
         if not isinstance(value, Mapping):
             return Case(content=value, id=make_id(_check_not_none(value)))

@@ -85,11 +85,6 @@ class GroupCounts:
     unresolved: Floats
     """Labelled cases whose truth people did not settle."""
 
-    @property
-    def is_grouped(self) -> bool:
-        """Return whether any group has more than one labelled case."""
-        return bool(((self.good + self.bad + self.unresolved).sum(axis=-1) > 1).any())
-
 
 def count_groups(
     groups: Sequence[str | int], heaps: Sequence[int], truths: Sequence[bool | None], *, columns: int
